@@ -1,0 +1,57 @@
+"""The one place that imports scikit-learn's private names and optional extras."""
+
+import importlib
+from types import ModuleType
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    InvalidParameterError,
+    Options,
+    StrOptions,
+)
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from fasta_learn.exceptions import MissingExtraError
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "Options",
+    "StrOptions",
+    "_check_sample_weight",
+    "_fit_context",
+    "import_extra",
+    "validate_data",
+]
+
+
+def import_extra(module: str, extra: str) -> ModuleType:
+    """Import a module of an optional extra.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module.
+    extra : str
+        The extra of fasta_learn that installs it.
+
+    Returns
+    -------
+    ModuleType
+        The imported module.
+
+    Raises
+    ------
+    MissingExtraError
+        The module is not installed; the message names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{module} could not be imported ({error}); "
+            f"install it by: pip install 'fasta-learn[{extra}]'."
+        ) from error
