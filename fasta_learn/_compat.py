@@ -11,9 +11,18 @@ from sklearn.utils._param_validation import (
     Options,
     StrOptions,
 )
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    _check_sample_weight,
+    validate_data,
+)
 
 from fasta_learn.exceptions import MissingExtraError
+
+try:
+    import cloudpickle  # type: ignore[import-untyped]
+except ImportError:  # joblib depends on it since 1.6, and carried a copy before
+    from joblib.externals import cloudpickle
 
 __all__ = [
     "HasMethods",
@@ -21,8 +30,10 @@ __all__ = [
     "InvalidParameterError",
     "Options",
     "StrOptions",
+    "_check_feature_names_in",
     "_check_sample_weight",
     "_fit_context",
+    "cloudpickle",
     "import_extra",
     "validate_data",
 ]

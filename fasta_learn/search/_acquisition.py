@@ -1,0 +1,178 @@
+"""Acquisitions: which configs to measure next, given a fitted surrogate."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from fasta_learn.search._state import SearchState
+from fasta_learn.search._surrogate import PoolSurrogate
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """Take the configs with the best predictions."""
+
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search, with a fitted surrogate.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices, best first.
+        """
+        mean = _surrogate(state).mean[state.available]
+        return state.available[np.argsort(mean, kind="stable")[:n_configs]]
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement:
+    """Take the config that promises the largest gain over the best so far.
+
+    In a batch, each pick counts as measured with the predicted outcome before the
+    next one is taken, and so do pending proposals (Ginsbourger et al., "Kriging is
+    well-suited to parallelize optimization", 2010). A surrogate without standard
+    deviations makes it greedy.
+    """
+
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search, with a fitted surrogate.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices, best first.
+        """
+        surrogate = _surrogate(state)
+        if surrogate.std is None:
+            return Greedy()(state, n_configs)
+        std = surrogate.std
+        for row in state.pending:
+            std = surrogate.imagine(int(row))
+        gain = surrogate.incumbent - surrogate.mean
+        free = np.zeros(len(gain), dtype=bool)
+        free[state.available] = True
+        chosen = np.empty(n_configs, dtype=np.intp)
+        for i in range(n_configs):
+            chosen[i] = _most_promising(gain, std, np.flatnonzero(free))
+            free[chosen[i]] = False
+            if i + 1 < n_configs:
+                std = surrogate.imagine(int(chosen[i]))
+        surrogate.forget()
+        return chosen
+
+
+def _most_promising(gain: NDArray, std: NDArray, candidates: NDArray) -> int:
+    """Return the candidate of the largest expected improvement."""
+    deviation = np.maximum(std[candidates], 1e-300)
+    ratio = gain[candidates] / deviation
+    density = np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi)
+    improvement = deviation * (ratio * ndtr(ratio) + density)
+    # Far below the incumbent all improvements underflow: the least hopeless wins.
+    best = improvement if improvement.max() > 1e-300 else ratio
+    return int(candidates[np.argmax(best)])
+
+
+@dataclass(frozen=True)
+class SoftmaxMarginal:
+    """Sample by a softmax of predictions, half of it by marginal means.
+
+    The batch rule of the dynamic filter: temperatures are in the unit of the
+    surrogate's target, as there.
+
+    Parameters
+    ----------
+    tau_min : float, default=0.3
+        Lowest temperature.
+    tau_range : float, default=0.4
+        What is added when the model explains nothing and four near-optimal configs
+        are known.
+    marginal_features : int, default=3
+        From this number of features on, half of the batch is drawn by the sum over
+        features of the mean duration of the measured configs that share the value.
+    tolerance : float, default=1.05
+        A duration within this factor of the best is near-optimal.
+    floor : float, default=1e-300
+        Smallest weight of a config.
+    """
+
+    tau_min: float = 0.3
+    tau_range: float = 0.4
+    marginal_features: int = 3
+    tolerance: float = 1.05
+    floor: float = 1e-300
+
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search, with a fitted surrogate.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices.
+        """
+        surrogate = _surrogate(state)
+        predicted = surrogate.mean[state.available]
+        n_near = state.count_near_optimal(self.tolerance)
+        doubt = (1.0 - surrogate.r2) * min(1.0, n_near / 4)
+        tau = self.tau_min + self.tau_range * doubt
+        if state.n_features < self.marginal_features:
+            return self._sample(state, predicted, tau, n_configs)
+        n_model = n_configs - n_configs // 2
+        by_model = self._sample(state, predicted, tau, n_model)
+        score = _marginal_score(state)[state.available]
+        by_marginal = self._sample(state, score, self.tau_min, n_configs - n_model)
+        union = np.concatenate([by_model, by_marginal])
+        return union[np.sort(np.unique(union, return_index=True)[1])]
+
+    def _sample(
+        self, state: SearchState, score: NDArray, tau: float, n_configs: int
+    ) -> NDArray[np.intp]:
+        weight = np.maximum(np.exp(-(score - score.min()) / tau), self.floor)
+        return state.rng.choice(
+            state.available, n_configs, replace=False, p=weight / weight.sum()
+        )
+
+
+def _marginal_score(state: SearchState) -> NDArray[np.float64]:
+    """Sum over features of the mean duration of those that share the value."""
+    ok = np.isfinite(state.durations)
+    rows, durations = state.measured[ok], state.durations[ok]
+    score = np.zeros(len(state.features))
+    for column in state.features.T:
+        values, level = np.unique(column, return_inverse=True)
+        total = np.bincount(level[rows], durations, minlength=len(values))
+        count = np.bincount(level[rows], minlength=len(values))
+        mean = np.where(count > 0, total / np.maximum(count, 1), durations.mean())
+        score += mean[level]
+    return score
+
+
+def _surrogate(state: SearchState) -> PoolSurrogate:
+    if state.surrogate is None:
+        raise ValueError(
+            "the acquisition needs a fitted surrogate, and the search has none yet; "
+            "it is called from the second round on."
+        )
+    return state.surrogate

@@ -1,0 +1,400 @@
+"""The budgeted search as an estimator."""
+
+from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+from fasta_learn._compat import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    _fit_context,
+)
+from fasta_learn.oracles import Measurement
+from fasta_learn.search._base import BaseSearch
+from fasta_learn.search._parameters import ACQUISITIONS, DESIGNS, as_indices
+from fasta_learn.search._report import report_round
+from fasta_learn.search._source import Source, make_source
+from fasta_learn.search._target import TRANSFORMS
+
+
+class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
+    """Find a fast config of a pool by measuring few of its configs.
+
+    The search measures a small blind sample, then again and again fits a surrogate
+    and measures what promises most, until its budget is used up. None of its
+    decisions depends on the unit of the durations.
+
+    Parameters
+    ----------
+    estimator : regressor, default=None
+        The surrogate: an unfitted regressor that learns `target_transform` of the
+        durations from features in the unit range. By default an
+        `AnovaGaussianProcess`. `ModelSelector` is the other one made for the task.
+    budget : float, int or callable, default=0.2
+        Share of the pool to measure in all (above 0, up to 1.0), or a number of
+        configs, failed ones included. Or a function of ``(n_pool, n_features)``
+        that answers a `BudgetPlan`.
+    n_initial : "auto", float or int, default="auto"
+        Share of the pool, or number of configs, of the blind sample; "auto" takes
+        three more than there are features.
+    batch_size : "auto", int or callable, default="auto"
+        How many configs to propose at a time after that. "auto" proposes one, and
+        from 64 measured configs on one for each 32 of them. Or a function of the
+        `SearchState`.
+    initial_design : {"centred", "stratified", "random"} or callable, \
+            default="centred"
+        How to choose the blind sample: balanced over the values of each feature
+        with a preference for the middle of the pool, as the dynamic filter does, or
+        at random. Or a function of ``(state, n_configs)`` that answers pool indices.
+    acquisition : {"auto", "expected_improvement", "greedy"} or callable, \
+            default="auto"
+        How to choose by the surrogate. "auto" takes the expected improvement where
+        the surrogate knows its uncertainty, else the best predictions. Or a function
+        of ``(state, n_configs)`` that answers pool indices.
+    stopping : callable, default=None
+        Function of ``(state, rounds)``, asked after each round, that answers why to
+        stop early, or None to go on. See `Convergence`.
+    prior : None, default=None
+        Place of the transfer from recorded pools; there is none yet.
+    init_configs : list of configs or of pool indices, default=None
+        Configs known to be good; they are measured first, as part of the budget.
+    time_budget : float, default=None
+        Seconds after which no further measurement is started.
+    vectorizer : "auto" or transformer, default="auto"
+        Makes features of configs; fitted on the whole pool. "auto" is
+        ``ConfigVectorizer(log2="auto", boolean=True, categorical=True)``.
+    target_transform : {"auto", "speed", "log", "identity"}, default="auto"
+        What the surrogate learns: the share of the best speed that a config loses
+        (a failed one loses all), the logarithm of the duration, or the duration.
+        "auto" is "speed" for the default estimator and "log" for others.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random choice; with an int the search is repeatable.
+    verbose : int, default=0
+        With 1, `fit` writes a line to the standard error for each round.
+
+    Attributes
+    ----------
+    best_index_ : int or None
+        Pool index of the fastest measured config; None while none ran.
+    best_config_ : config or None
+        The config itself: the object given, a dict for a row of a frame, or the
+        row of a matrix.
+    best_duration_ : float
+        Its duration in ms; inf while none ran.
+    n_measured_ : int
+        Number of measured configs, failed ones included.
+    n_budget_ : int
+        Number of configs that may be measured in all.
+    stop_reason_ : str or None
+        "budget", "all" (nothing of the pool is left), "time", "callback", or what
+        `stopping` answered ("converged"); None while the search goes on.
+    confidence_ : {"high", "med", "low"} or None
+        Trust in the result by the rule of the dynamic filter: how many near-optimal
+        configs are known, and whether the surrogate expects better ones.
+    rounds_ : list of dict
+        A record for each round: round, basis (the model), r2, margin (best prediction
+        of an unmeasured config over the best duration), n_near_optimal (measured
+        within 5 % of the best), n_measured, best_duration.
+    results_ : pandas.DataFrame
+        A row for each measurement, in order: index, duration (ms), status, round,
+        predicted (ms, NaN for the blind sample), reason.
+    best_estimator_ : regressor
+        The surrogate, fitted to all measurements.
+    n_features_in_ : int
+        Number of columns of the pool, if it was a matrix or a frame.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of its columns, if it was a frame with text names.
+
+    Raises
+    ------
+    AllConfigsFailedError
+        In `fit`, if every measured config failed.
+
+    See Also
+    --------
+    dynamic_filter_search : The reference algorithm.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch
+    >>> configs = [{"BLOCK_M": 2**i, "BLOCK_N": 2**j}
+    ...            for i in range(4, 10) for j in range(4, 10)]
+    >>> durations = [1 + 0.2 * (i - 7) ** 2 + 0.1 * (j - 6) ** 2
+    ...              for i in range(4, 10) for j in range(4, 10)]
+    >>> search = ActiveConfigSearch(budget=0.3, random_state=0)
+    >>> search.fit(configs, durations).best_config_
+    {'BLOCK_M': 128, 'BLOCK_N': 64}
+    >>> search.n_measured_
+    10
+
+    The same with the measurements in the caller's hands:
+
+    >>> search = ActiveConfigSearch(budget=0.3, random_state=0)
+    >>> while len(batch := search.propose(configs)):
+    ...     _ = search.partial_fit(batch, [durations[i] for i in batch])
+    >>> search.best_config_
+    {'BLOCK_M': 128, 'BLOCK_N': 64}
+    """
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "budget": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+            callable,
+        ],
+        "n_initial": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ],
+        "batch_size": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+            callable,
+        ],
+        "initial_design": [StrOptions(set(DESIGNS)), callable],
+        "acquisition": [StrOptions(set(ACQUISITIONS)), callable],
+        "stopping": [callable, None],
+        "prior": [None],
+        "init_configs": ["array-like", None],
+        "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+        "vectorizer": [StrOptions({"auto"}), HasMethods(["fit", "transform"])],
+        "target_transform": [StrOptions({"auto", *TRANSFORMS})],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        budget: Any = 0.2,
+        n_initial: Any = "auto",
+        batch_size: Any = "auto",
+        initial_design: Any = "centred",
+        acquisition: Any = "auto",
+        stopping: Any = None,
+        prior: None = None,
+        init_configs: Any = None,
+        time_budget: float | None = None,
+        vectorizer: Any = "auto",
+        target_transform: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.estimator = estimator
+        self.budget = budget
+        self.n_initial = n_initial
+        self.batch_size = batch_size
+        self.initial_design = initial_design
+        self.acquisition = acquisition
+        self.stopping = stopping
+        self.prior = prior
+        self.init_configs = init_configs
+        self.time_budget = time_budget
+        self.vectorizer = vectorizer
+        self.target_transform = target_transform
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, oracle: Any = None) -> Self:
+        """Search a pool from the start.
+
+        Parameters
+        ----------
+        X : list of configs, frame, or array-like of shape (n_pool, n_features)
+            The pool.
+        y : array-like of shape (n_pool,) or oracle, default=None
+            Recorded durations of all configs in ms, inf where a config fails, of
+            which only those that the search asks for are used; or an oracle.
+        oracle : oracle, default=None
+            What measures configs, a `BaseOracle`; instead of `y`.
+
+        Returns
+        -------
+        Self
+            The search with its result.
+
+        Raises
+        ------
+        AllConfigsFailedError
+            Every measured config failed.
+        ValueError
+            Durations and oracle are both given or both missing, a value is not
+            valid, the pool holds a config twice, or the oracle answered too few or
+            too many measurements.
+        """
+        self._open(X)
+        source = make_source(self._engine.space, y, oracle)
+        self._run(source, X)
+        self._engine.ledger.raise_if_all_failed()
+        return self
+
+    def _run(self, source: Source, X: Any) -> None:
+        engine = self._engine
+        limit = max(engine.n_budget, engine.plan.n_coverage)
+        root = self._init_callback_context(max_subtasks=limit)
+        root.call_on_fit_task_begin(estimator=self, X=X)
+        while len(batch := self.propose()):
+            self._measure(batch, source, root)
+            if self.verbose and engine.rounds:
+                report_round(engine.rounds[-1], engine.n_budget)
+        root.call_on_fit_task_end(estimator=self, X=X)
+
+    def _measure(self, batch: NDArray[np.intp], source: Source, root: Any) -> None:
+        """Measure a batch; what was measured is kept even if it is cut short."""
+        engine = self._engine
+        answers: list[Measurement] = []
+
+        def due() -> Iterator[int]:
+            for index in batch.tolist():
+                if engine.stop_reason is not None or engine.out_of_time:
+                    return
+                yield index
+
+        try:
+            for answer in source(due()):
+                answers.append(answer)
+                task = root.subcontext(task_name="measure")
+                task.call_on_fit_task_begin(estimator=self)
+                if task.call_on_fit_task_end(estimator=self):
+                    engine.stop("callback")
+        except BaseException:
+            self.partial_fit(batch[: len(answers)], answers[: len(batch)])
+            raise
+        cut_short = engine.stop_reason is not None or engine.out_of_time
+        if len(answers) != len(batch) and not (cut_short and len(answers) < len(batch)):
+            raise ValueError(
+                f"the oracle answered {len(answers)} measurements for "
+                f"{len(batch)} configs; measure_each must give one for each."
+            )
+        done = len(answers)
+        if done:
+            self.partial_fit(batch[:done], answers)
+        if done < len(batch):
+            engine.discard(batch[done:])
+
+    def propose(
+        self, X: Any = None, *, n_configs: int | None = None
+    ) -> NDArray[np.intp]:
+        """Choose the configs to measure next.
+
+        Parameters
+        ----------
+        X : list of configs, frame or array-like, default=None
+            The pool. The first call opens it; a later one may repeat it.
+        n_configs : int, default=None
+            How many, instead of `batch_size`; fewer come if the budget ends.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Pool indices. Proposals stay open until `partial_fit` or `discard`; a
+            call in between proposes others. Empty when the search is over (see
+            `stop_reason_`), or when the rest of the budget is open.
+
+        Raises
+        ------
+        NotFittedError
+            No pool is open and none is given.
+        ValueError
+            Another pool is open; or `n_configs` is not positive.
+        """
+        if n_configs is not None and n_configs < 1:
+            raise ValueError(f"n_configs must be at least 1, got {n_configs}.")
+        if X is None:
+            self._check_open()
+        elif not hasattr(self, "_engine"):
+            self._validate_params()
+            self._open(X)
+        elif X is not self._X and not self._engine.space.holds(X):
+            raise ValueError(
+                "X is another pool than the one that is open; call propose() without "
+                "X, or use a new estimator (sklearn.base.clone) for another pool."
+            )
+        chosen = self._engine.propose(n_configs)
+        self._sync()
+        return chosen
+
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Tell the search what was measured.
+
+        Parameters
+        ----------
+        X : array-like of int of shape (n_configs,), or configs
+            Pool indices, or configs or rows of the pool. If no pool is open, the
+            configs or rows become the pool. The whole pool may be told at once, with
+            configs that were measured already.
+        y : array-like of shape (n_configs,)
+            Durations in ms, inf for a config that failed; or `Measurement` objects.
+
+        Returns
+        -------
+        Self
+            The search, with the attributes brought up to date.
+
+        Raises
+        ------
+        NotFittedError
+            X holds indices and no pool is open.
+        IndexError
+            An index is not in the pool.
+        ValueError
+            A row is not in the pool, a config was measured already or occurs
+            twice, the lengths differ, or a duration is NaN or negative. The search
+            is as before.
+        """
+        results = list(y) if isinstance(y, Sequence) else np.asarray(y).tolist()
+        indices = as_indices(X)
+        if indices is not None:
+            self._check_open()
+        else:
+            indices, results = self._locate(X, results)
+        measurements = self._engine.ledger.check_batch(indices, results)
+        if len(indices):
+            self._engine.record(indices, measurements)
+            self._sync()
+        return self
+
+    def discard(self, indices: ArrayLike) -> Self:
+        """Release proposals that will not be measured.
+
+        They cost no budget and are not proposed again.
+
+        Parameters
+        ----------
+        indices : array-like of int of shape (n_configs,)
+            Pool indices that `propose` answered.
+
+        Returns
+        -------
+        Self
+            The search.
+
+        Raises
+        ------
+        NotFittedError
+            No pool is open.
+        ValueError
+            An index is no open proposal.
+        """
+        self._check_open()
+        released = np.atleast_1d(np.asarray(indices, dtype=np.intp))
+        self._engine.ledger.check_indices(released)
+        unknown = set(released.tolist()) - set(self._engine.ledger.pending)
+        if unknown:
+            raise ValueError(
+                f"{sorted(unknown)} are no open proposals; discard only what propose() "
+                "answered and partial_fit() has not seen."
+            )
+        self._engine.discard(released)
+        self._sync()
+        return self

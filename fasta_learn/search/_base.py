@@ -1,0 +1,149 @@
+"""The parts of a search estimator that hold and show its state."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags, check_random_state
+
+from fasta_learn._compat import validate_data
+from fasta_learn.configs._tables import holds_configs, is_named_frame
+from fasta_learn.search._budget import plan_budget
+from fasta_learn.search._engine import SearchEngine
+from fasta_learn.search._ledger import check_results
+from fasta_learn.search._parameters import find_init_configs, make_policies
+from fasta_learn.search._space import PoolSpace, default_vectorizer
+
+
+class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+    """Opens a pool, keeps the engine of the search, and shows what it knows."""
+
+    _engine: SearchEngine
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict durations by the surrogate.
+
+        Parameters
+        ----------
+        X : list of configs, frame, or array-like of shape (n_configs, n_features)
+            Any configs, of the pool or not.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Predicted durations in ms.
+
+        Raises
+        ------
+        NotFittedError
+            Too little was measured for a surrogate.
+        """
+        estimator = self.best_estimator_
+        features = self._engine.space.transform(self._check_pool(X, reset=False))
+        return self._engine.to_durations(np.asarray(estimator.predict(features)))
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The surrogate, fitted to all measurements."""
+        self._check_open()
+        return self._engine.fitted_estimator()
+
+    @property
+    def results_(self) -> pd.DataFrame:
+        """A row for each measurement, in order."""
+        self._check_open()
+        ledger = self._engine.ledger
+        return pd.DataFrame(
+            {
+                "index": np.array(ledger.order, dtype=np.intp),
+                "duration": np.array(ledger.durations, dtype=np.float64),
+                "status": np.array(ledger.statuses, dtype=object),
+                "round": np.array(ledger.rounds, dtype=np.intp),
+                "predicted": np.array(ledger.predicted, dtype=np.float64),
+                "reason": np.array(ledger.reasons, dtype=object),
+            }
+        )
+
+    def _open(self, X: Any) -> None:
+        """Begin a new search over a pool."""
+        pool = self._check_pool(X, reset=True)
+        vectorizer = (
+            default_vectorizer() if self.vectorizer == "auto" else self.vectorizer
+        )
+        space = PoolSpace(pool, vectorizer)
+        plan = plan_budget(
+            self.budget, self.n_initial, len(space), space.features.shape[1]
+        )
+        self._engine = SearchEngine(
+            space,
+            plan,
+            make_policies(self.get_params(deep=False)),
+            check_random_state(self.random_state),
+            find_init_configs(space, self.init_configs, plan.n_budget),
+        )
+        self._X = X
+        self._sync()
+
+    def _locate(self, X: Any, results: list[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+        """Pool indices of told configs, without what a whole pool repeats."""
+        if not hasattr(self, "_engine"):
+            self._validate_params()
+            self._open(X)
+        pool, space = self._check_pool(X, reset=False), self._engine.space
+        if not space.holds(pool):
+            return space.positions(pool), results
+        indices = np.arange(len(space))
+        if len(results) != len(space):
+            return indices, results
+        ledger = self._engine.ledger
+        known = dict(zip(ledger.order, ledger.durations, strict=True))
+        told = check_results(results)
+        new = [i for i in indices if known.get(int(i)) != told[i].duration]
+        return indices[new], [results[i] for i in new]
+
+    def _check_pool(self, X: Any, *, reset: bool) -> Any:
+        """Validate a matrix; configs and frames are read by the vectorizer."""
+        if is_named_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        if holds_configs(X):
+            return X
+        return validate_data(self, X, reset=reset, dtype=np.float64)
+
+    def _check_open(self) -> None:
+        if not hasattr(self, "_engine"):
+            raise NotFittedError(
+                f"This {type(self).__name__} has no pool yet; call fit(X, ...) or "
+                "propose(X) first."
+            )
+
+    def _sync(self) -> None:
+        """Bring the public attributes up to date."""
+        engine = self._engine
+        ledger, best = engine.ledger, engine.ledger.best
+        self.best_index_: int | None = None
+        self.best_config_: Any = None
+        self.best_duration_ = np.inf
+        if best is not None:
+            self.best_index_ = ledger.order[best]
+            self.best_config_ = engine.space.items[ledger.order[best]]
+            self.best_duration_ = ledger.durations[best]
+        self.n_measured_ = len(ledger.order)
+        self.n_budget_ = engine.n_budget
+        self.stop_reason_ = engine.stop_reason
+        self.confidence_ = engine.confidence
+        self.rounds_ = engine.rounds
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether a pool is open."""
+        return hasattr(self, "_engine")
+
+    def __sklearn_tags__(self) -> Tags:
+        """Declare positive targets, of which only a few are looked at."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,270 @@
+"""The search itself: which configs next, what they tell, when to stop."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from fasta_learn.oracles import Measurement
+from fasta_learn.search._budget import BudgetPlan
+from fasta_learn.search._initial import RandomDesign
+from fasta_learn.search._ledger import Ledger
+from fasta_learn.search._space import PoolSpace
+from fasta_learn.search._state import SearchState
+from fasta_learn.search._stopping import label_confidence
+from fasta_learn.search._surrogate import make_surrogate
+from fasta_learn.search._target import from_target, to_target
+
+_NONE = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What a search decides by.
+
+    Attributes
+    ----------
+    estimator : regressor
+        Unfitted surrogate.
+    target_transform : str
+        What it learns.
+    initial_design, acquisition : callable
+        Functions of ``(state, n_configs)`` that answer pool indices.
+    batch_size : callable
+        Function of the state that answers a number.
+    stopping : callable or None
+        Function of ``(state, rounds)`` that answers a reason or None.
+    time_budget : float or None
+        Seconds after which nothing more is proposed.
+    """
+
+    estimator: Any
+    target_transform: str
+    initial_design: Callable[[SearchState, int], NDArray[np.intp]]
+    acquisition: Callable[[SearchState, int], NDArray[np.intp]]
+    batch_size: Callable[[SearchState], int]
+    stopping: Callable[[SearchState, list[dict[str, Any]]], str | None] | None
+    time_budget: float | None
+
+
+class SearchEngine:
+    """A search over one pool.
+
+    Parameters
+    ----------
+    space : PoolSpace
+        The pool.
+    plan : BudgetPlan
+        How much may be measured.
+    policies : Policies
+        What it decides by.
+    rng : numpy.random.RandomState
+        The only source of chance.
+    init_indices : ndarray of shape (n_init,)
+        Pool indices to measure first.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        Proposals and measurements.
+    rounds : list of dict
+        A record for each round. A round ends when no proposal is open.
+    n_budget : int
+        Measurements that may be made in all.
+    stop_reason : str or None
+        Why nothing more is proposed; None while the search goes on.
+    confidence : str or None
+        Label of the result so far.
+    """
+
+    def __init__(
+        self,
+        space: PoolSpace,
+        plan: BudgetPlan,
+        policies: Policies,
+        rng: np.random.RandomState,
+        init_indices: NDArray[np.intp] = _NONE,
+    ):
+        self.space, self.plan, self.policies = space, plan, policies
+        self.ledger = Ledger(len(space))
+        self.rounds: list[dict[str, Any]] = []
+        self.n_budget = plan.n_budget
+        self.stop_reason: str | None = None
+        self.confidence: str | None = None
+        self.surrogate = make_surrogate(policies.estimator, space.features)
+        self._rng = rng
+        self._n_fitted = 0
+        self._started = time.monotonic()
+        self._queue = self._first_sample(init_indices)
+
+    def _first_sample(self, init_indices: NDArray[np.intp]) -> list[int]:
+        chosen = init_indices.tolist()
+        n_blind = self.plan.n_initial - len(chosen)
+        if n_blind > 0:
+            self.ledger.discarded.update(chosen)
+            blind = self.policies.initial_design(self.state("initial"), n_blind)
+            self.ledger.discarded.difference_update(chosen)
+            chosen += [int(index) for index in blind]
+        return chosen
+
+    def state(self, path: str) -> SearchState:
+        """Return what the policies see now."""
+        return SearchState(
+            features=self.space.features,
+            measured=np.array(self.ledger.order, dtype=np.intp),
+            durations=np.array(self.ledger.durations),
+            pending=np.array(list(self.ledger.pending), dtype=np.intp),
+            available=self.ledger.available(),
+            n_budget=self.n_budget,
+            round=len(self.rounds) + 1,
+            path=path,
+            surrogate=self.surrogate if path == "model" else None,
+            rng=self._rng,
+        )
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the time budget is used up."""
+        limit = self.policies.time_budget
+        return limit is not None and time.monotonic() - self._started >= limit
+
+    def propose(self, n_configs: int | None = None) -> NDArray[np.intp]:
+        """Choose what to measure next; nothing once the search is over."""
+        if self.stop_reason is None and self.out_of_time:
+            self.stop("time")
+        if self.stop_reason is not None:
+            return _NONE
+        path = self._path()
+        state = self.state(path)
+        if n_configs is None:
+            queued = len(self._queue)
+            n_configs = queued if path == "initial" else self.policies.batch_size(state)
+        n_configs = min(n_configs, state.n_left)
+        if not n_configs:
+            return _NONE
+        chosen = self._choose(state, n_configs)
+        predicted = np.full(len(chosen), np.nan)
+        if path == "model":
+            predicted = self._predicted(chosen)
+        self.ledger.pending.update(
+            zip(chosen.tolist(), predicted.tolist(), strict=True)
+        )
+        return chosen
+
+    def _path(self) -> str:
+        if self._queue:
+            return "initial"
+        return "model" if self._refresh() else "coverage"
+
+    def _choose(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        if state.path == "initial":
+            chosen = self._queue[:n_configs]
+            del self._queue[:n_configs]
+            return np.array(chosen, dtype=np.intp)
+        if state.path == "coverage":
+            return RandomDesign()(state, n_configs)
+        return np.asarray(self.policies.acquisition(state, n_configs), dtype=np.intp)
+
+    def _refresh(self) -> bool:
+        """Fit the surrogate to all that is known; False if that is too little."""
+        ledger = self.ledger
+        if ledger.n_ok < self.plan.min_samples:
+            return False
+        if self._n_fitted < len(ledger.order):
+            durations = np.array(ledger.durations)
+            target = to_target(durations, self.policies.target_transform)
+            known = ~np.isnan(target)
+            rows = np.array(ledger.order, dtype=np.intp)
+            self.surrogate.fit(rows[known], target[known])
+            self._n_fitted = len(ledger.order)
+        return True
+
+    def _predicted(self, indices: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Predicted durations in ms of pool indices."""
+        return self.to_durations(self.surrogate.mean[indices])
+
+    def to_durations(self, target: NDArray) -> NDArray[np.float64]:
+        """Durations in ms of predicted targets."""
+        best = min(self.ledger.durations)
+        return from_target(target, best, self.policies.target_transform)
+
+    def fitted_estimator(self) -> Any:
+        """Return the surrogate as a regressor fitted to all measurements."""
+        if not self._n_fitted:
+            raise NotFittedError(
+                f"{self.ledger.n_ok} configs ran so far, which is too few for a "
+                "surrogate; measure more."
+            )
+        return self.surrogate.fitted_estimator()
+
+    def record(
+        self, indices: NDArray[np.intp], measurements: Sequence[Measurement]
+    ) -> None:
+        """Enter a checked batch; with the last open proposal the round ends."""
+        self.ledger.add(indices, measurements, len(self.rounds) + 1)
+        self._queue = [i for i in self._queue if i not in set(indices.tolist())]
+        if not self.ledger.pending:
+            self._end_round()
+
+    def discard(self, indices: NDArray[np.intp]) -> None:
+        """Release open proposals; they are not proposed again."""
+        for index in indices.tolist():
+            del self.ledger.pending[index]
+            self.ledger.discarded.add(index)
+        measured_in_round = len(self.rounds) + 1 in self.ledger.rounds[-1:]
+        if not self.ledger.pending and measured_in_round:
+            self._end_round()
+
+    def _end_round(self) -> None:
+        modelled = self._refresh()
+        if not modelled and not self._queue:
+            self.n_budget = max(self.n_budget, self.plan.n_coverage)
+        state = self.state("model" if modelled else "coverage")
+        record = self._record_of(state)
+        self.rounds.append(record)
+        self.confidence = None
+        if self.ledger.n_ok:
+            self.confidence = label_confidence(
+                record["margin"], record["r2"], record["n_near_optimal"]
+            )
+        self._check_stop(state)
+
+    def _record_of(self, state: SearchState) -> dict[str, Any]:
+        record: dict[str, Any] = {
+            "round": state.round,
+            "basis": None,
+            "r2": 0.0,
+            "margin": np.nan,
+            "n_near_optimal": state.count_near_optimal(),
+            "n_measured": len(state.measured),
+            "best_duration": float(state.durations.min()),
+        }
+        if state.surrogate is not None:
+            record["basis"] = state.surrogate.basis
+            record["r2"] = state.surrogate.r2
+            unmeasured = np.setdiff1d(np.arange(len(self.space)), state.measured)
+            record["margin"] = np.inf
+            if len(unmeasured):
+                best_unmeasured = float(self._predicted(unmeasured).min())
+                record["margin"] = best_unmeasured / max(
+                    record["best_duration"], np.finfo(float).tiny
+                )
+        return record
+
+    def _check_stop(self, state: SearchState) -> None:
+        if self.stop_reason is not None:
+            return
+        if not len(state.available):
+            self.stop("all")
+        elif len(state.measured) >= self.n_budget:
+            self.stop("budget")
+        elif self.policies.stopping is not None and not self._queue:
+            self.stop(self.policies.stopping(state, self.rounds))
+
+    def stop(self, reason: str | None) -> None:
+        """End the search for a reason; None goes on."""
+        self.stop_reason = reason

@@ -1,0 +1,142 @@
+"""Initial designs: which configs to measure before anything is known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fasta_learn.search._state import SearchState
+
+
+@dataclass(frozen=True)
+class RandomDesign:
+    """Draw configs uniformly without replacement."""
+
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices.
+        """
+        return state.rng.choice(state.available, n_configs, replace=False)
+
+
+@dataclass(frozen=True)
+class StratifiedDesign:
+    """Cover the values of every feature, that with the most values first.
+
+    For each value of the feature with the most values one random config is taken
+    that has it and was not yet chosen, then for the next feature; the rest is
+    drawn at random. This is the first sample of the dynamic filter.
+    """
+
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices.
+        """
+        free = np.zeros(len(state.features), dtype=bool)
+        free[state.available] = True
+        chosen: list[int] = []
+        for values in _by_cardinality(state.features):
+            for value in np.unique(values):
+                if len(chosen) == n_configs:
+                    return np.array(chosen, dtype=np.intp)
+                candidates = np.flatnonzero(free & (values == value))
+                if len(candidates):
+                    chosen.append(int(state.rng.choice(candidates)))
+                    free[chosen[-1]] = False
+        rest = state.rng.choice(
+            np.flatnonzero(free), n_configs - len(chosen), replace=False
+        )
+        return np.concatenate([np.array(chosen, dtype=np.intp), rest])
+
+
+def _by_cardinality(features: NDArray) -> list[NDArray]:
+    """Columns with more than one value, those with the most values first."""
+    columns = [column for column in features.T if np.ptp(column) > 0]
+    return sorted(columns, key=lambda column: -len(np.unique(column)))
+
+
+@dataclass(frozen=True)
+class CentredDesign:
+    """Cover the values of every feature, preferring the middle of the pool.
+
+    The extremes of tile sizes are rarely fast: tiny tiles starve the machine, huge
+    ones spill. Configs are drawn one by one, in turn balanced over the values of
+    each feature, with a probability that falls with the squared distance from the
+    median config. Features of two values have no middle and do not count there.
+
+    Parameters
+    ----------
+    concentration : float, default=12
+        How fast the probability falls: by exp(-concentration) over the whole range
+        of one feature.
+    balance : float, default=1.5
+        How strongly values that were drawn already are avoided: by exp(-balance)
+        for each time.
+    """
+
+    concentration: float = 12.0
+    balance: float = 1.5
+
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices.
+        """
+        log_weight = -self.concentration * _centre_distance(state.features)
+        free = np.full(len(state.features), -np.inf)
+        free[state.available] = 0.0
+        columns = _by_cardinality(state.features) or [np.zeros(len(state.features))]
+        levels = [np.unique(column, return_inverse=True)[1] for column in columns]
+        drawn = np.concatenate([state.measured, state.pending]).astype(np.intp)
+        counts = [np.bincount(level[drawn], minlength=len(level)) for level in levels]
+        chosen = np.empty(n_configs, dtype=np.intp)
+        for i in range(n_configs):
+            turn = i % len(levels)
+            score = log_weight - self.balance * counts[turn][levels[turn]] + free
+            weight = np.exp(score - score.max())
+            chosen[i] = state.rng.choice(len(weight), p=weight / weight.sum())
+            free[chosen[i]] = -np.inf
+            for count, level in zip(counts, levels, strict=True):
+                count[level[chosen[i]]] += 1
+        return chosen
+
+
+def _centre_distance(features: NDArray) -> NDArray:
+    """Squared distance of each row from the median of the pool."""
+    wide = [column for column in features.T if len(np.unique(column)) > 2]
+    if not wide:
+        return np.zeros(len(features))
+    columns = np.column_stack(wide)
+    return np.sum((columns - np.median(columns, axis=0)) ** 2, axis=1)

@@ -1,0 +1,84 @@
+"""Where a search gets its measurements from."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from fasta_learn.oracles import Measurement
+from fasta_learn.search._ledger import check_results
+from fasta_learn.search._space import PoolSpace
+
+# Measures pool indices one after the other, taking the next only when it is due.
+Source = Callable[[Iterable[int]], Iterator[Measurement]]
+
+_WAYS = "call fit(X, durations), fit(X, oracle) or fit(X, oracle=oracle)."
+
+
+def make_source(space: PoolSpace, y: Any, oracle: Any) -> Source:
+    """Return what measures the configs of a pool.
+
+    Parameters
+    ----------
+    space : PoolSpace
+        The pool.
+    y : array-like of shape (n_pool,), oracle or None
+        Recorded durations in ms, or what measures them.
+    oracle : oracle or None
+        What measures them, if `y` is None.
+
+    Returns
+    -------
+    Source
+        A function from pool indices to measurements.
+
+    Raises
+    ------
+    ValueError
+        Both or neither are given, or recorded durations are not valid.
+    TypeError
+        The oracle can't measure.
+    """
+    if y is None and oracle is None:
+        raise ValueError(
+            "ActiveConfigSearch requires y to be passed, but the target y is None; "
+            + _WAYS
+        )
+    if y is not None and oracle is not None:
+        raise ValueError(f"both y and an oracle are given; {_WAYS}")
+    if oracle is None and not hasattr(y, "measure"):
+        return _recorded(space, y)
+    return _live(space, y if oracle is None else oracle)
+
+
+def _recorded(space: PoolSpace, y: Any) -> Source:
+    y = check_array(y, ensure_2d=False, ensure_all_finite=False, dtype=None)
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(space.items, y)
+    if np.iscomplexobj(y):
+        raise ValueError("Complex data not supported: durations are real, in ms.")
+    try:
+        y = y.astype(np.float64)
+    except ValueError as error:
+        raise ValueError(f"durations must be numbers, in ms: {error}.") from error
+    recorded = check_results(y.tolist())
+
+    def measure(indices: Iterable[int]) -> Iterator[Measurement]:
+        return (recorded[index] for index in indices)
+
+    return measure
+
+
+def _live(space: PoolSpace, oracle: Any) -> Source:
+    if not hasattr(oracle, "measure_each"):
+        raise TypeError(
+            f"the oracle is a {type(oracle).__name__}, which has no measure_each; wrap "
+            "a function in CallableOracle, or derive from BaseOracle."
+        )
+    oracle.open_pool(space.items)
+
+    def measure(indices: Iterable[int]) -> Iterator[Measurement]:
+        return oracle.measure_each(space.items[index] for index in indices)
+
+    return measure

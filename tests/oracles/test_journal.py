@@ -1,0 +1,400 @@
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import time
+from collections import Counter
+from types import SimpleNamespace
+
+import joblib
+import numpy as np
+import pytest
+
+from fasta_learn.exceptions import JournalMismatchError
+from fasta_learn.oracles import (
+    BaseOracle,
+    CallableOracle,
+    JournaledOracle,
+    Measurement,
+    RecordedOracle,
+)
+
+CONFIGS = [{"BLOCK": block} for block in (16, 32, 64, 128)]
+
+# Durations have an inexact binary form, so that a lossy file would be noticed.
+SCRIPT = """
+import sys, time
+from fasta_learn.oracles import CallableOracle, JournaledOracle
+
+def measure(config):
+    with open(sys.argv[2], "a") as calls:
+        calls.write(f"{config['i']}\\n")
+    time.sleep(0.005)  # so that neither is done before the other has started
+    return config["i"] / 7
+
+configs = [{"i": i} for i in range(200)][:: int(sys.argv[3])]
+journal = JournaledOracle(CallableOracle(measure), sys.argv[1])
+journal.measure(configs)
+print(journal.n_measured, journal.n_replayed)
+"""
+
+
+class CountingOracle(BaseOracle):
+    """Take 1000 / BLOCK ms, and remember what was asked."""
+
+    def __init__(self, identity="H200"):
+        self.identity = identity
+        self.asked = []
+        self.pools = []
+
+    def measure(self, configs):
+        self.asked += list(configs)
+        return [self._answer(config["BLOCK"]) for config in configs]
+
+    def open_pool(self, configs):
+        self.pools.append(configs)
+
+    def fingerprint(self):
+        return {"device": self.identity, "kernel": "tile"}
+
+    @staticmethod
+    def _answer(block):
+        if block > 100:
+            return Measurement.failed("out_of_resources", "shared memory: é → 寄存器")
+        return Measurement(1000 / block / 3, info={"registers": block})
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.jsonl"
+
+
+def n_lines(path):
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def lines_of(path):
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_second_run_measures_nothing_and_answers_the_same(path):
+    expected = CountingOracle().measure(CONFIGS)
+    assert JournaledOracle(CountingOracle(), path).measure(CONFIGS) == expected
+    again = JournaledOracle(CountingOracle(), path)
+    assert again.measure(CONFIGS) == expected
+    assert again.oracle.asked == []
+    assert (again.n_measured, again.n_replayed) == (0, 4)
+
+
+def test_only_missing_configs_are_measured_and_the_order_is_kept(path):
+    JournaledOracle(CountingOracle(), path).measure(CONFIGS[1:3])
+    journal = JournaledOracle(CountingOracle(), path)
+    answers = journal.measure(CONFIGS[::-1])
+    assert answers == CountingOracle().measure(CONFIGS[::-1])
+    assert journal.oracle.asked == [CONFIGS[3], CONFIGS[0]]
+    assert (journal.n_measured, journal.n_replayed) == (2, 2)
+
+
+def test_config_twice_in_a_batch_is_measured_once(path):
+    journal = JournaledOracle(CountingOracle(), path)
+    answers = journal.measure([CONFIGS[0], CONFIGS[1], CONFIGS[0]])
+    assert answers[0] == answers[2]
+    assert journal.oracle.asked == CONFIGS[:2]
+
+
+def test_measurement_is_on_disk_before_it_is_given(path):
+    journal = JournaledOracle(CallableOracle(lambda config: config["BLOCK"]), path)
+    for n_given, _ in enumerate(journal.measure_each(CONFIGS), start=1):
+        assert len(JournaledOracle.read(path)) == n_given
+
+
+def test_measured_ones_are_kept_when_the_oracle_raises(path):
+    def measure(config):
+        if config["BLOCK"] == 64:
+            raise KeyboardInterrupt
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        JournaledOracle(CallableOracle(measure), path).measure(CONFIGS)
+    assert [config for config, _ in JournaledOracle.read(path)] == CONFIGS[:2]
+
+
+def test_every_record_is_synced(path, monkeypatch):
+    synced = Counter()
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: synced.update([os.fstat(descriptor).st_ino])
+    )
+    JournaledOracle(CountingOracle(), path).measure(CONFIGS)
+    assert synced[path.stat().st_ino] == 1 + len(CONFIGS)  # header and records
+    assert synced[path.parent.stat().st_ino] == 1
+
+
+def test_failed_configs_are_not_measured_again(path):
+    JournaledOracle(CountingOracle(), path).measure(CONFIGS[3:])
+    journal = JournaledOracle(CountingOracle(), path)
+    (answer,) = journal.measure(CONFIGS[3:])
+    assert (answer.status, journal.oracle.asked) == ("out_of_resources", [])
+    assert answer.reason == "shared memory: é → 寄存器"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"BLOCK": np.int64(16), "name": "é", "flag": True},
+        SimpleNamespace(kwargs={"BLOCK": 16}, num_warps=4, num_stages=None),
+        np.array([16.0, 2.0]),
+    ],
+)
+def test_every_kind_of_config_is_known_again(path, config):
+    JournaledOracle(CallableOracle(lambda c: 2.5), path).measure([config])
+    again = JournaledOracle(CallableOracle(lambda c: 0.0), path)
+    assert again.measure([config])[0].duration == 2.5
+
+
+def test_file_can_be_read_by_people(path):
+    config = SimpleNamespace(kwargs={"BLOCK": 16}, num_warps=4)
+    inner = RecordedOracle([config], [0.25], name="tile")
+    JournaledOracle(inner, path, fingerprint={"device": "H200"}).measure([config])
+    header, record = map(json.loads, lines_of(path))
+    assert header == {
+        "journal": "fasta_learn",
+        "version": 1,
+        "fingerprint": {"oracle": {"device": "H200"}, "pool": None},
+    }
+    assert record["config"] == {"BLOCK": 16, "num_warps": 4}
+    assert record["measurement"] == {"duration": 0.25, "status": "ok"}
+
+
+def test_read_gives_configs_and_measurements_in_order(path):
+    JournaledOracle(CountingOracle(), path).measure(CONFIGS)
+    expected = list(zip(CONFIGS, CountingOracle().measure(CONFIGS), strict=True))
+    assert JournaledOracle.read(str(path)) == expected
+
+
+def test_read_changes_nothing(path):
+    JournaledOracle(CountingOracle(), path).measure(CONFIGS)
+    torn = path.read_bytes()[:-5]
+    path.write_bytes(torn)
+    assert len(JournaledOracle.read(path)) == len(CONFIGS) - 1
+    assert path.read_bytes() == torn
+
+
+def test_open_pool_reaches_the_inner_oracle(path):
+    journal = JournaledOracle(CountingOracle(), path)
+    journal.open_pool(CONFIGS)
+    assert journal.oracle.pools == [CONFIGS]
+
+
+def test_pool_is_known_again_in_any_order(path):
+    JournaledOracle(CountingOracle(), path).open_pool(CONFIGS)
+    JournaledOracle(CountingOracle(), path).open_pool(CONFIGS[::-1])
+    assert len(lines_of(path)) == 1
+
+
+def test_another_pool_is_a_mismatch_with_both_fingerprints(path):
+    JournaledOracle(CountingOracle(), path).open_pool(CONFIGS)
+    old = json.loads(lines_of(path)[0])["fingerprint"]["pool"]
+    with pytest.raises(JournalMismatchError, match="pool differ") as caught:
+        JournaledOracle(CountingOracle(), path).open_pool(CONFIGS[:2])
+    assert old in str(caught.value)
+    assert len(lines_of(path)) == 1
+
+
+@pytest.mark.parametrize("method", ["open_pool", "measure"])
+def test_another_device_is_a_mismatch_with_both_fingerprints(path, method):
+    JournaledOracle(CountingOracle("H200"), path).open_pool(CONFIGS)
+    other = JournaledOracle(CountingOracle("A100"), path)
+    with pytest.raises(JournalMismatchError, match=r"(?s)device differ.*H200.*A100"):
+        getattr(other, method)(CONFIGS)
+    assert other.oracle.asked == []
+
+
+def test_mismatched_journal_does_not_go_on(path):
+    JournaledOracle(CountingOracle(), path).open_pool(CONFIGS)
+    journal = JournaledOracle(CountingOracle(), path)
+    journal.measure(CONFIGS[:1])
+    with pytest.raises(JournalMismatchError):
+        journal.open_pool(CONFIGS[:2])
+    with pytest.raises(JournalMismatchError):
+        journal.measure(CONFIGS[1:2])
+
+
+def test_journal_without_a_pool_serves_any_pool(path):
+    JournaledOracle(CountingOracle(), path).measure(CONFIGS[:2])
+    journal = JournaledOracle(CountingOracle(), path)
+    journal.open_pool(CONFIGS)
+    journal.measure(CONFIGS)
+    assert journal.n_replayed == 2
+
+
+def test_fingerprint_of_the_user_replaces_that_of_the_oracle(path):
+    same = {"device": "any"}
+    JournaledOracle(CountingOracle("H200"), path, fingerprint=same).measure(CONFIGS)
+    journal = JournaledOracle(CountingOracle("A100"), path, fingerprint=same)
+    journal.measure(CONFIGS)
+    assert journal.n_measured == 0
+    assert journal.fingerprint() == same
+
+
+def test_fingerprint_is_that_of_the_inner_oracle(path):
+    expected = {"device": "H200", "kernel": "tile"}
+    assert JournaledOracle(CountingOracle(), path).fingerprint() == expected
+
+
+def test_tuples_in_a_fingerprint_compare_equal(path):
+    fingerprint = {"shape": (16, 16)}
+    for _ in range(2):
+        JournaledOracle(CountingOracle(), path, fingerprint=fingerprint).measure([])
+    assert len(lines_of(path)) == 1
+
+
+def test_fingerprint_that_json_can_not_hold_is_refused(path):
+    journal = JournaledOracle(CountingOracle(), path, fingerprint={"device": object()})
+    with pytest.raises(ValueError, match="fingerprint can't be written as JSON"):
+        journal.measure(CONFIGS)
+
+
+def test_missing_directory_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="none of the journal does not exist"):
+        JournaledOracle(CountingOracle(), tmp_path / "none" / "journal.jsonl")
+
+
+def test_relative_path_survives_a_change_of_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    journal = JournaledOracle(CountingOracle(), "journal.jsonl")
+    journal.measure(CONFIGS[:1])
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    journal.measure(CONFIGS)
+    assert len(JournaledOracle.read(tmp_path / "journal.jsonl")) == 4
+
+
+class WrongNumber(BaseOracle):
+    def __init__(self, surplus):
+        self.surplus = surplus
+
+    def measure(self, configs):
+        return [Measurement(1.0)] * (len(configs) + self.surplus)
+
+
+@pytest.mark.parametrize(("surplus", "what"), [(-1, "fewer"), (-4, "fewer"), (1, "mo")])
+def test_wrong_number_of_answers_is_an_error(path, surplus, what):
+    journal = JournaledOracle(WrongNumber(surplus), path)
+    with pytest.raises(ValueError, match=f"WrongNumber answered with {what}"):
+        journal.measure(CONFIGS)
+
+
+def test_pickled_journal_goes_on(path):
+    journal = JournaledOracle(CountingOracle(), path)
+    journal.measure(CONFIGS[:2])
+    copy = pickle.loads(pickle.dumps(journal))
+    copy.measure(CONFIGS)
+    assert copy.oracle.asked == CONFIGS
+
+
+def test_measurements_of_another_journal_are_taken_over(path):
+    one, other = (JournaledOracle(CountingOracle(), path) for _ in range(2))
+    one.measure(CONFIGS[:1])
+    other.measure(CONFIGS[:3])
+    one.measure(CONFIGS)
+    assert one.oracle.asked == [CONFIGS[0], CONFIGS[3]]
+
+
+def test_config_that_another_measured_during_the_batch_is_left_out(path):
+    other = JournaledOracle(CountingOracle(), path, fingerprint={})
+
+    def measure(config):
+        other.measure(CONFIGS[1:3])
+        return 1.0
+
+    journal = JournaledOracle(CallableOracle(measure), path, fingerprint={})
+    answers = journal.measure(CONFIGS)
+    assert (journal.n_measured, journal.n_replayed) == (2, 2)
+    assert answers[1:3] == CountingOracle().measure(CONFIGS[1:3])
+
+
+def test_config_that_another_measured_between_two_answers_is_left_out(path):
+    journal = JournaledOracle(CallableOracle(lambda c: 1.0), path, fingerprint={})
+    answers = journal.measure_each(CONFIGS)
+    next(answers)
+    JournaledOracle(CountingOracle(), path, fingerprint={}).measure(CONFIGS)
+    assert list(answers) == CountingOracle().measure(CONFIGS)[1:]
+    assert (journal.n_measured, journal.n_replayed) == (1, 3)
+
+
+@pytest.mark.parametrize("last", [2, 4])
+def test_config_that_another_was_first_with_is_recorded_once(path, last):
+    other = JournaledOracle(CountingOracle(), path, fingerprint={})
+
+    class Overtaken(BaseOracle):
+        def measure(self, configs):
+            other.measure(CONFIGS[:last])
+            return [Measurement(99.0)] * len(configs)
+
+    journal = JournaledOracle(Overtaken(), path, fingerprint={})
+    answers = journal.measure(CONFIGS)
+    assert answers[:last] == CountingOracle().measure(CONFIGS[:last])
+    assert [config for config, _ in JournaledOracle.read(path)] == CONFIGS
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_parallel_measurements_are_recorded_in_order(path, n_jobs):
+    configs = [{"BLOCK": block} for block in range(50)]
+    inner = CallableOracle(lambda config: config["BLOCK"], n_jobs=n_jobs)
+    with joblib.parallel_config(backend="threading"):
+        JournaledOracle(inner, path).measure(configs)
+    assert [config for config, _ in JournaledOracle.read(path)] == configs
+
+
+def test_no_descriptor_is_kept(path, processes):
+    before = processes.n_descriptors()
+    journal = JournaledOracle(CountingOracle(), path)
+    journal.measure(CONFIGS)
+    assert processes.n_descriptors() == before
+
+
+def test_two_processes_share_a_journal(path, tmp_path, start_script):
+    calls = [tmp_path / "calls_1", tmp_path / "calls_2"]
+    running = [
+        start_script(SCRIPT, path, calls[0], 1),
+        start_script(SCRIPT, path, calls[1], -1),
+    ]
+    counts = [process.communicate()[0].split() for process in running]
+    recorded = [(config["i"], a.duration) for config, a in JournaledOracle.read(path)]
+    assert sorted(recorded) == [(i, i / 7) for i in range(200)]
+    assert len(lines_of(path)) == 1 + 200
+    n_calls = sum(len(lines_of(file)) for file in calls)
+    assert sum(int(n_measured) for n_measured, _ in counts) == n_calls
+    assert 200 <= n_calls <= 201  # the two meet once, at most on one config
+
+
+def measure_all(path, calls):
+    def measure(config):
+        with calls.open("a") as stream:
+            stream.write(f"{config['i']}\n")
+        return config["i"] / 7
+
+    configs = [{"i": i} for i in range(200)]
+    JournaledOracle(CallableOracle(measure), path).measure(configs)
+
+
+def test_killed_process_loses_nothing_that_was_recorded(path, tmp_path):
+    calls = tmp_path / "calls"
+    fork = multiprocessing.get_context("fork")
+    generator = random.Random(0)
+    for n_before_kill in sorted(generator.sample(range(1, 190), 15)):
+        process = fork.Process(target=measure_all, args=(path, calls))
+        process.start()
+        while process.is_alive() and n_lines(path) <= n_before_kill:
+            time.sleep(0.0005)
+        time.sleep(generator.uniform(0, 0.002))
+        process.kill()
+        process.join()
+    n_recorded = len(JournaledOracle.read(path))
+    n_called = n_lines(calls)
+    measure_all(path, calls)
+    assert n_lines(calls) == n_called + 200 - n_recorded
+    assert n_called <= n_recorded + 15  # one may be under way at each kill
+    answers = [(config["i"], a.duration) for config, a in JournaledOracle.read(path)]
+    assert answers == [(i, i / 7) for i in range(200)]
