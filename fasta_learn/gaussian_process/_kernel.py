@@ -12,7 +12,7 @@ from scipy.special import expit
 _SQRT5 = np.sqrt(5.0)
 
 # Added to the diagonal beside the noise so that repeated rows stay factorisable.
-_JITTER = 1e-8
+JITTER = 1e-8
 
 # Hyperparameters may leave their prior mean by this many standard deviations.
 _BOUND = 4.0
@@ -60,7 +60,7 @@ class HyperPrior:
     """
 
     length_scale: tuple[float, float] = (0.6, 0.8)
-    relevance: tuple[float, float] = (0.5, 1.5)
+    relevance: tuple[float, float] = (0.3, 1.5)
     noise: tuple[float, float] = (0.005, 1.5)
 
     def moments(self, n_features: int) -> tuple[NDArray, NDArray]:
@@ -101,7 +101,7 @@ def correlation(A: NDArray, B: NDArray, hyper: Hyperparameters) -> NDArray:
 def covariance_factor(X: NDArray, hyper: Hyperparameters) -> NDArray:
     """Lower Cholesky factor of the noisy correlation matrix of the rows of X."""
     matrix = correlation(X, X, hyper)
-    matrix[np.diag_indices_from(matrix)] += hyper.noise + _JITTER
+    matrix[np.diag_indices_from(matrix)] += hyper.noise + JITTER
     return cholesky(matrix, lower=True, check_finite=False)
 
 
@@ -139,7 +139,7 @@ def _negative_log_posterior(
         relevance_slopes.append(relevance * (1 - relevance) * (shape - 1) / factor)
     product = np.prod(factors, axis=0) if factors else np.ones((n, n))
     noisy = product.copy()
-    noisy[np.diag_indices(n)] += hyper.noise + _JITTER
+    noisy[np.diag_indices(n)] += hyper.noise + JITTER
     try:
         lower = cholesky(noisy, lower=True, check_finite=False)
     except LinAlgError:

@@ -88,7 +88,7 @@ class CentredDesign:
 
     Parameters
     ----------
-    concentration : float, default=12
+    concentration : float, default=30
         How fast the probability falls: by exp(-concentration) over the whole range
         of one feature.
     balance : float, default=1.5
@@ -96,7 +96,7 @@ class CentredDesign:
         for each time.
     """
 
-    concentration: float = 12.0
+    concentration: float = 30.0
     balance: float = 1.5
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:

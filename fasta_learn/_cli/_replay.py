@@ -1,0 +1,219 @@
+"""``fasta-learn replay``: how searches do on recorded pools, over many seeds."""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fasta_learn._cli._text import format_share, format_table, write
+from fasta_learn._compat import import_extra
+from fasta_learn.datasets import list_pools
+from fasta_learn.experiments import plot_regret, summarize
+from fasta_learn.experiments._plan import ReplayPlan, plan_replay
+from fasta_learn.experiments._runs import as_frame, run_chunks
+from fasta_learn.experiments._searches import NAMED_SEARCHES
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the command to a parser.
+
+    Parameters
+    ----------
+    subparsers : object
+        What `argparse.ArgumentParser.add_subparsers` answers.
+    """
+    parser = subparsers.add_parser(
+        "replay",
+        help="compare searches on recorded pools, over many seeds",
+        description="Replay searches on recorded pools, over many seeds, and tell how "
+        "often each finds a config within 5 % of the fastest.",
+        epilog=f"Pools that ship with fasta-learn: {', '.join(list_pools())}.",
+    )
+    parser.add_argument(
+        "pools",
+        nargs="*",
+        metavar="POOL",
+        help="names of pools that ship, or pool files (default: all that ship)",
+    )
+    parser.add_argument(
+        "--search",
+        nargs="+",
+        choices=tuple(NAMED_SEARCHES),
+        default=list(NAMED_SEARCHES),
+        help="the search of fasta-learn, the dynamic filter of torch_npu with the "
+        "constants of its code or of its description, scaled to the budget, and "
+        "random choice (default: all)",
+    )
+    parser.add_argument(
+        "--budget",
+        nargs="+",
+        type=_budget,
+        default=[0.1, 0.2, 0.35],
+        help="how much to measure: shares of the configs (0.2 or 20%%), or numbers of "
+        "them (40) (default: 0.1 0.2 0.35)",
+    )
+    parser.add_argument(
+        "--max-measurements",
+        type=_count,
+        metavar="N",
+        help="measure at most so many configs of a pool",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=_count,
+        default=40,
+        metavar="N",
+        help="number of repetitions (default: 40)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of parallel processes, -1 for all processors (default: 1)",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the regret against the measurements, as .png, .svg or .pdf",
+    )
+    parser.add_argument("--csv", metavar="FILE", help="write every run to a CSV file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay, and write the table.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The parsed arguments.
+
+    Returns
+    -------
+    int
+        0.
+
+    Raises
+    ------
+    MissingExtraError
+        A plot is asked for and matplotlib is not installed.
+    OSError, ValueError
+        A pool can't be used, or a file can't be written.
+    """
+    figure = None
+    if args.plot is not None:
+        figure = import_extra("matplotlib.figure", "plot").Figure(layout="constrained")
+        _check_writable(args.plot, figure.canvas.get_supported_filetypes())
+    if args.csv is not None:
+        _check_writable(args.csv, None)
+    plan = plan_replay(
+        args.pools or list_pools(),
+        list(dict.fromkeys(args.search)),
+        args.budget,
+        args.seeds,
+        args.max_measurements,
+    )
+    results = as_frame(plan, _chunks(plan, args.jobs), traces=figure is not None)
+    write(_table(results))
+    if args.csv is not None:
+        results.drop(columns="trace", errors="ignore").to_csv(args.csv, index=False)
+    if figure is not None:
+        plot_regret(results, figure.subplots())
+        figure.savefig(args.plot)
+    return 0
+
+
+def _check_writable(path: str, endings: Iterable[str] | None) -> None:
+    """Refuse before the replay what would fail after it."""
+    ending = Path(path).suffix[1:].lower()
+    if endings is not None and ending not in endings:
+        raise ValueError(
+            f"{path}: can't draw a {ending or 'file without ending'}; the known kinds "
+            f"are {', '.join(sorted(endings))}."
+        )
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"{path}: its folder does not exist; make it first.")
+
+
+def _chunks(plan: ReplayPlan, n_jobs: int) -> Iterable[Any]:
+    """Run the replay, with a bar if somebody sees it and rich is installed."""
+    chunks = run_chunks(plan, n_jobs, return_as="generator")
+    seen = sys.stdout.isatty() and sys.stderr.isatty()
+    if not seen or importlib.util.find_spec("rich") is None:
+        return chunks
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(
+        chunks,
+        description="replaying",
+        total=plan.n_chunks,
+        console=Console(file=sys.stderr),
+        transient=True,
+    )
+
+
+_HEADER = (
+    "search",
+    "budget",
+    "catch",
+    "95 % interval",
+    "mean regret",
+    "95 % interval",
+    "p95",
+    "worst pool",
+    "its catch",
+    "saved",
+)
+
+
+def _table(results: pd.DataFrame) -> str:
+    pools, n_seeds = results["pool"].nunique(), results["seed"].nunique()
+    rows = [
+        (
+            str(row["search"]),
+            _format_budget(row["budget"]),
+            f"{row['catch']:.3f}",
+            f"{row['catch_low']:.3f}-{row['catch_high']:.3f}",
+            f"{100 * row['mean_regret']:.2f} %",
+            f"{100 * row['mean_regret_low']:.2f}-{100 * row['mean_regret_high']:.2f}",
+            f"{100 * row['p95_regret']:.2f} %",
+            str(row["worst_pool"]),
+            f"{row['worst_catch']:.2f}",
+            format_share(row["savings"]),
+        )
+        for row in summarize(results).to_dict("records")
+    ]
+    headline = f"{pools} pools, {n_seeds} seeds; catch: within 5 % of the fastest"
+    return f"{headline}\n\n{format_table(_HEADER, rows)}"
+
+
+def _format_budget(budget: float | int) -> str:
+    return f"{budget:g}" if isinstance(budget, int) else f"{100 * budget:g} %"
+
+
+def _budget(text: str) -> float | int:
+    try:
+        budget = int(text) if text.isdecimal() else _share(text)
+    except ValueError:
+        budget = 0
+    if not (budget > 0 and (isinstance(budget, int) or budget <= 1)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a share of the configs, above 0 and up to 1.0, nor a "
+            "whole number of them"
+        )
+    return budget
+
+
+def _share(text: str) -> float:
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)

@@ -1,0 +1,138 @@
+"""Plain text for people: durations, shares, configs, tables."""
+
+import math
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+_UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (0.0, "ns"))
+_IN_MS = {"s": 1e3, "ms": 1.0, "µs": 1e-3, "ns": 1e-6}
+
+
+def write(text: str, file: TextIO | None = None) -> None:
+    """Write a text and a line end.
+
+    Parameters
+    ----------
+    text : str
+        The text. What the encoding of the file lacks is replaced, "µ" by "u".
+    file : text file, default=None
+        Where to; by default the standard output.
+    """
+    file = sys.stdout if file is None else file
+    encoding = file.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        data = text.replace("µ", "u").encode(encoding, "backslashreplace")
+        text = data.decode(encoding)
+    file.write(text + "\n")
+    file.flush()
+
+
+def format_duration(duration: float) -> str:
+    """Return a duration in a fitting unit.
+
+    Parameters
+    ----------
+    duration : float
+        In ms; what is not finite is unknown.
+
+    Returns
+    -------
+    str
+        Four digits and the unit, "29.76 µs"; "-" if it is unknown.
+    """
+    if not math.isfinite(duration):
+        return "-"
+    # Rounded first, so that 0.99996 ms is 1.000 ms and not 1000 µs.
+    rounded = abs(float(f"{duration:.4g}"))
+    unit = next(name for limit, name in _UNITS if rounded >= limit)
+    return f"{f'{duration / _IN_MS[unit]:#.4g}'.rstrip('.')} {unit}"
+
+
+def format_share(share: float) -> str:
+    """Return a share in percent.
+
+    Parameters
+    ----------
+    share : float
+        The share; what is not finite is unknown.
+
+    Returns
+    -------
+    str
+        With one decimal, "4.2 %"; "-" if it is unknown.
+    """
+    return f"{100 * share:.1f} %" if math.isfinite(share) else "-"
+
+
+def format_config(config: Mapping[str, Any]) -> str:
+    """Return a config as keyword arguments.
+
+    Parameters
+    ----------
+    config : mapping of str to object
+        The config.
+
+    Returns
+    -------
+    str
+        Such as "BLOCK=64, num_warps=4".
+    """
+    return ", ".join(f"{name}={value!r}" for name, value in config.items())
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with columns aligned to the right.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+        The cells.
+
+    Returns
+    -------
+    str
+        Lines, the header first.
+    """
+    lines = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    )
+
+
+def format_pairs(pairs: Sequence[tuple[str, str]], *, width: int = 88) -> str:
+    """Return names and texts in two columns.
+
+    Parameters
+    ----------
+    pairs : sequence of (str, str)
+        Names and texts. Long texts are wrapped.
+    width : int, default=88
+        Columns of a line.
+
+    Returns
+    -------
+    str
+        Lines.
+    """
+    margin = max(len(name) for name, _ in pairs) + 2
+    return "\n".join(
+        textwrap.fill(
+            text,
+            width,
+            initial_indent=name.ljust(margin),
+            subsequent_indent=" " * margin,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        if text
+        else name
+        for name, text in pairs
+    )
