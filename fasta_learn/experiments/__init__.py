@@ -1,0 +1,21 @@
+"""Replays of searches over recorded pools, and what they tell."""
+
+from fasta_learn.experiments._compare import compare
+from fasta_learn.experiments._curves import regret_curves
+from fasta_learn.experiments._plot import plot_regret
+from fasta_learn.experiments._portfolio import Portfolio, portfolio
+from fasta_learn.experiments._replay import replay
+from fasta_learn.experiments._searches import RandomSearch, ScaledDynamicFilter
+from fasta_learn.experiments._summary import summarize
+
+__all__ = [
+    "Portfolio",
+    "RandomSearch",
+    "ScaledDynamicFilter",
+    "compare",
+    "plot_regret",
+    "portfolio",
+    "regret_curves",
+    "replay",
+    "summarize",
+]

@@ -1,0 +1,106 @@
+"""Regret after each measurement."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fasta_learn.experiments._summary import check_results
+
+_N_SHARES = 100
+# Durations of exactly 1.05 times the best stay a catch after the division.
+_CATCH = 0.05 + 1e-12
+
+
+def regret_curves(results: pd.DataFrame, *, against: str = "share") -> pd.DataFrame:
+    """Return how the regret of searches falls as they measure.
+
+    Parameters
+    ----------
+    results : pandas.DataFrame
+        What ``replay(..., traces=True)`` answered. Of each search, the runs of that
+        budget count which allowed most.
+    against : {"share", "number"}, default="share"
+        Whether pools are aligned by the share of their configs that was measured,
+        or by the number. With a limit on the number of measurements, the number
+        says more.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns search, "share" or "n_measured", mean_regret and catch: for each
+        search a row for each number of measurements, or for each of 100 shares.
+        Every pool weighs the same, and a run that ended keeps its last value.
+        The mean is inf while a run has found no config that runs.
+
+    Raises
+    ------
+    ValueError
+        `results` has no traces, or `against` is neither of the two.
+
+    Examples
+    --------
+    >>> from fasta_learn.configs import Pool
+    >>> from fasta_learn.experiments import regret_curves, replay
+    >>> pool = Pool([{"M": i} for i in range(3)], [2.0, 1.0, 4.0], name="toy")
+    >>> results = replay(pool, ["random"], budgets=[3], n_seeds=4, traces=True)
+    >>> regret_curves(results, against="number")
+       search  n_measured  mean_regret  catch
+    0  random           1          2.5    0.0
+    1  random           2          0.5    0.5
+    2  random           3          0.0    1.0
+    """
+    check_results(results, ["search", "budget"])
+    if "trace" not in results.columns:
+        raise ValueError("results has no traces; call replay(..., traces=True).")
+    if against not in ("share", "number"):
+        raise ValueError(f"against must be 'share' or 'number', got {against!r}.")
+    runs = pd.concat(
+        [_longest(group) for _, group in results.groupby("search", sort=False)]
+    )
+    column, grid, count = _axis(runs, against)
+    curves = [
+        pd.DataFrame({"search": search, column: grid} | _means(group, grid, count))
+        for search, group in runs.groupby("search", sort=False)
+    ]
+    return pd.concat(curves, ignore_index=True)
+
+
+def _longest(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of the budget with the most measurements on average."""
+    means = runs.groupby("budget", sort=False)["n_measured"].mean()
+    return runs[runs["budget"] == means.idxmax()]
+
+
+# Number of measurements at each point of the grid, for a pool of this size.
+_Count = Callable[[NDArray, int], NDArray]
+
+
+def _axis(runs: pd.DataFrame, against: str) -> tuple[str, NDArray, _Count]:
+    if against == "number":
+        numbers = np.arange(1, int(runs["n_measured"].max()) + 1)
+        return "n_measured", numbers, lambda grid, n_configs: grid
+    largest = float((runs["n_measured"] / runs["n_configs"]).max())
+    grid = largest * np.arange(1, _N_SHARES + 1) / _N_SHARES
+    return "share", grid, _share_to_number
+
+
+def _share_to_number(shares: NDArray, n_configs: int) -> NDArray:
+    # A share that stands for a whole number must not be rounded down below it.
+    return np.maximum(1, np.floor(shares * n_configs + 1e-9).astype(np.intp))
+
+
+def _means(runs: pd.DataFrame, grid: NDArray, count: _Count) -> dict[str, NDArray]:
+    regrets, catches = [], []
+    for _, of_pool in runs.groupby("pool", sort=False, observed=True):
+        numbers = count(grid, int(of_pool["n_configs"].iloc[0]))
+        reached = [
+            trace[np.minimum(numbers, len(trace)) - 1] for trace in of_pool["trace"]
+        ]
+        regrets.append(np.mean(reached, axis=0))
+        catches.append(np.mean(np.asarray(reached) <= _CATCH, axis=0))
+    return {
+        "mean_regret": np.mean(regrets, axis=0),
+        "catch": np.mean(catches, axis=0),
+    }
