@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from fasta_learn.gaussian_process._kernel import (
+    JITTER,
     Hyperparameters,
     covariance_factor,
     leave_one_out,
@@ -74,9 +75,8 @@ class PoolPosterior:
         n = self.n_rows
         self._reserve(n + 1)
         cross = self._explained[:n, row]
-        pivot = np.sqrt(
-            max(1.0 + self.hyper.noise - cross @ cross, 1e-12 + self.hyper.noise)
-        )
+        noise = self.hyper.noise + JITTER
+        pivot = np.sqrt(max(1.0 - cross @ cross, 0.0) + noise)
         column = self.grid.correlation(np.array([row]), self.hyper)[0]
         column -= cross @ self._explained[:n]
         column /= pivot
@@ -114,7 +114,8 @@ class PoolPosterior:
 
     def truncate(self, n_rows: int, variance: NDArray) -> None:
         """Forget all but the first rows; `variance` is what they had left."""
-        self.rows, self.n_rows, self._variance = self.rows[:n_rows], n_rows, variance
+        self.rows, self.n_rows = self.rows[:n_rows], n_rows
+        self._variance = variance.copy()
 
     @property
     def variance(self) -> NDArray:

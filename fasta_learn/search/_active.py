@@ -1,6 +1,6 @@
 """The budgeted search as an estimator."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,11 +14,10 @@ from fasta_learn._compat import (
     StrOptions,
     _fit_context,
 )
-from fasta_learn.oracles import Measurement
 from fasta_learn.search._base import BaseSearch
 from fasta_learn.search._parameters import ACQUISITIONS, DESIGNS, as_indices
 from fasta_learn.search._report import report_round
-from fasta_learn.search._source import Source, make_source
+from fasta_learn.search._source import Source, make_source, measure_batch
 from fasta_learn.search._target import TRANSFORMS
 
 
@@ -232,8 +231,9 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
             valid, the pool holds a config twice, or the oracle answered too few or
             too many measurements.
         """
-        self._open(X)
-        source = make_source(self._engine.space, y, oracle)
+        engine = self._make_engine(X)
+        source = make_source(engine.space, y, oracle)
+        self._open(X, engine)
         self._run(source, X)
         self._engine.ledger.raise_if_all_failed()
         return self
@@ -242,45 +242,24 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         engine = self._engine
         limit = max(engine.n_budget, engine.plan.n_coverage)
         root = self._init_callback_context(max_subtasks=limit)
+
+        def announce() -> None:
+            task = root.subcontext(task_name="measure")
+            task.call_on_fit_task_begin(estimator=self)
+            if task.call_on_fit_task_end(estimator=self):
+                engine.stop("callback")
+
         root.call_on_fit_task_begin(estimator=self, X=X)
         while len(batch := self.propose()):
-            self._measure(batch, source, root)
-            if self.verbose and engine.rounds:
-                report_round(engine.rounds[-1], engine.n_budget)
+            n_rounds = len(engine.rounds)
+            try:
+                measure_batch(engine, source, batch, announce)
+            finally:
+                self._sync()
+            if self.verbose:
+                for record in engine.rounds[n_rounds:]:
+                    report_round(record, engine.n_budget)
         root.call_on_fit_task_end(estimator=self, X=X)
-
-    def _measure(self, batch: NDArray[np.intp], source: Source, root: Any) -> None:
-        """Measure a batch; what was measured is kept even if it is cut short."""
-        engine = self._engine
-        answers: list[Measurement] = []
-
-        def due() -> Iterator[int]:
-            for index in batch.tolist():
-                if engine.stop_reason is not None or engine.out_of_time:
-                    return
-                yield index
-
-        try:
-            for answer in source(due()):
-                answers.append(answer)
-                task = root.subcontext(task_name="measure")
-                task.call_on_fit_task_begin(estimator=self)
-                if task.call_on_fit_task_end(estimator=self):
-                    engine.stop("callback")
-        except BaseException:
-            self.partial_fit(batch[: len(answers)], answers[: len(batch)])
-            raise
-        cut_short = engine.stop_reason is not None or engine.out_of_time
-        if len(answers) != len(batch) and not (cut_short and len(answers) < len(batch)):
-            raise ValueError(
-                f"the oracle answered {len(answers)} measurements for "
-                f"{len(batch)} configs; measure_each must give one for each."
-            )
-        done = len(answers)
-        if done:
-            self.partial_fit(batch[:done], answers)
-        if done < len(batch):
-            engine.discard(batch[done:])
 
     def propose(
         self, X: Any = None, *, n_configs: int | None = None
@@ -306,16 +285,18 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         NotFittedError
             No pool is open and none is given.
         ValueError
-            Another pool is open; or `n_configs` is not positive.
+            Another pool is open, `n_configs` is not a positive int, or a policy
+            answered what can't be proposed.
         """
-        if n_configs is not None and n_configs < 1:
-            raise ValueError(f"n_configs must be at least 1, got {n_configs}.")
+        if n_configs is not None and not (
+            isinstance(n_configs, Integral) and n_configs >= 1
+        ):
+            raise ValueError(f"n_configs must be an int of at least 1: {n_configs!r}.")
         if X is None:
             self._check_open()
         elif not hasattr(self, "_engine"):
-            self._validate_params()
-            self._open(X)
-        elif X is not self._X and not self._engine.space.holds(X):
+            self._open(X, self._engine_for(X))
+        elif X is not getattr(self, "_X", None) and not self._engine.space.holds(X):
             raise ValueError(
                 "X is another pool than the one that is open; call propose() without "
                 "X, or use a new estimator (sklearn.base.clone) for another pool."
@@ -356,11 +337,13 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         indices = as_indices(X)
         if indices is not None:
             self._check_open()
-        else:
-            indices, results = self._locate(X, results)
-        measurements = self._engine.ledger.check_batch(indices, results)
+        engine = self._engine_for(X)
+        if indices is None:
+            indices, results = self._locate(X, results, engine)
+        measurements = engine.ledger.check_batch(indices, results)
+        self._open(X, engine)
         if len(indices):
-            self._engine.record(indices, measurements)
+            engine.record(indices, measurements)
             self._sync()
         return self
 
@@ -387,7 +370,9 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
             An index is no open proposal.
         """
         self._check_open()
-        released = np.atleast_1d(np.asarray(indices, dtype=np.intp))
+        released = as_indices(np.atleast_1d(indices))
+        if released is None:
+            raise ValueError(f"indices must be whole numbers, got {indices!r}.")
         self._engine.ledger.check_indices(released)
         unknown = set(released.tolist()) - set(self._engine.ledger.pending)
         if unknown:

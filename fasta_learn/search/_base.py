@@ -39,11 +39,14 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         Raises
         ------
         NotFittedError
-            Too little was measured for a surrogate.
+            No pool is open, none of its configs ran, or they have no features.
+        ValueError
+            X is not valid, or has other features than the pool.
         """
-        estimator = self.best_estimator_
+        self._check_open()
         features = self._engine.space.transform(self._check_pool(X, reset=False))
-        return self._engine.to_durations(np.asarray(estimator.predict(features)))
+        predicted = np.asarray(self.best_estimator_.predict(features))
+        return self._engine.to_durations(predicted)
 
     @property
     def best_estimator_(self) -> Any:
@@ -67,8 +70,8 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             }
         )
 
-    def _open(self, X: Any) -> None:
-        """Begin a new search over a pool."""
+    def _make_engine(self, X: Any) -> SearchEngine:
+        """Return a new search over a pool."""
         pool = self._check_pool(X, reset=True)
         vectorizer = (
             default_vectorizer() if self.vectorizer == "auto" else self.vectorizer
@@ -77,28 +80,38 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         plan = plan_budget(
             self.budget, self.n_initial, len(space), space.features.shape[1]
         )
-        self._engine = SearchEngine(
+        return SearchEngine(
             space,
             plan,
             make_policies(self.get_params(deep=False)),
             check_random_state(self.random_state),
             find_init_configs(space, self.init_configs, plan.n_budget),
         )
-        self._X = X
-        self._sync()
 
-    def _locate(self, X: Any, results: list[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+    def _engine_for(self, X: Any) -> SearchEngine:
+        """Return the open search, or else a new one over a pool, not yet opened."""
+        if hasattr(self, "_engine"):
+            return self._engine
+        self._validate_params()
+        return self._make_engine(X)
+
+    def _open(self, X: Any, engine: SearchEngine) -> None:
+        """Make a search over a pool the current one, unless it is that already."""
+        if engine is not getattr(self, "_engine", None):
+            self._X, self._engine = X, engine
+            self._sync()
+
+    def _locate(
+        self, X: Any, results: list[Any], engine: SearchEngine
+    ) -> tuple[NDArray[np.intp], list[Any]]:
         """Pool indices of told configs, without what a whole pool repeats."""
-        if not hasattr(self, "_engine"):
-            self._validate_params()
-            self._open(X)
-        pool, space = self._check_pool(X, reset=False), self._engine.space
+        pool, space = self._check_pool(X, reset=False), engine.space
         if not space.holds(pool):
             return space.positions(pool), results
         indices = np.arange(len(space))
         if len(results) != len(space):
             return indices, results
-        ledger = self._engine.ledger
+        ledger = engine.ledger
         known = dict(zip(ledger.order, ledger.durations, strict=True))
         told = check_results(results)
         new = [i for i in indices if known.get(int(i)) != told[i].duration]
@@ -136,6 +149,11 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.stop_reason_ = engine.stop_reason
         self.confidence_ = engine.confidence
         self.rounds_ = engine.rounds
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the pool as it was given, which only saves a comparison."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_X"}
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether a pool is open."""

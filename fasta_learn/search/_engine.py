@@ -98,6 +98,7 @@ class SearchEngine:
         self.surrogate = make_surrogate(policies.estimator, space.features)
         self._rng = rng
         self._n_fitted = 0
+        self._fitted: tuple[int, Any] = (0, None)
         self._started = time.monotonic()
         self._queue = self._first_sample(init_indices)
 
@@ -106,9 +107,11 @@ class SearchEngine:
         n_blind = self.plan.n_initial - len(chosen)
         if n_blind > 0:
             self.ledger.discarded.update(chosen)
-            blind = self.policies.initial_design(self.state("initial"), n_blind)
+            blind = _checked(
+                self.policies.initial_design, self.state("initial"), n_blind
+            )
             self.ledger.discarded.difference_update(chosen)
-            chosen += [int(index) for index in blind]
+            chosen += blind.tolist()
         return chosen
 
     def state(self, path: str) -> SearchState:
@@ -127,24 +130,43 @@ class SearchEngine:
         )
 
     @property
-    def out_of_time(self) -> bool:
-        """Whether the time budget is used up."""
+    def is_over(self) -> bool:
+        """Whether no further measurement may be started."""
+        return self.stop_reason is not None or self._out_of_time
+
+    @property
+    def _out_of_time(self) -> bool:
         limit = self.policies.time_budget
         return limit is not None and time.monotonic() - self._started >= limit
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Keep the seconds that were used: other processes have other clocks."""
+        state = self.__dict__.copy()
+        if self.policies.time_budget is not None:
+            state["_started"] -= time.monotonic()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Go on counting from the seconds that were used."""
+        self.__dict__.update(state)
+        if self.policies.time_budget is not None:
+            self._started += time.monotonic()
+
     def propose(self, n_configs: int | None = None) -> NDArray[np.intp]:
         """Choose what to measure next; nothing once the search is over."""
-        if self.stop_reason is None and self.out_of_time:
+        if self.stop_reason is None and self._out_of_time:
             self.stop("time")
         if self.stop_reason is not None:
             return _NONE
         path = self._path()
         state = self.state(path)
         if n_configs is None:
-            queued = len(self._queue)
-            n_configs = queued if path == "initial" else self.policies.batch_size(state)
-        n_configs = min(n_configs, state.n_left)
+            n_blind = len(self._blind_left())
+            n_configs = n_blind or self.policies.batch_size(state)
+        n_configs = min(max(1, int(n_configs)), state.n_left)
         if not n_configs:
+            if not len(state.available) and not len(state.pending):
+                self.stop("all")
             return _NONE
         chosen = self._choose(state, n_configs)
         predicted = np.full(len(chosen), np.nan)
@@ -155,33 +177,37 @@ class SearchEngine:
         )
         return chosen
 
+    def _blind_left(self) -> list[int]:
+        """Configs of the first sample that are still to be proposed."""
+        return [index for index in self._queue if index not in self.ledger.pending]
+
     def _path(self) -> str:
-        if self._queue:
+        if self._blind_left():
             return "initial"
         return "model" if self._refresh() else "coverage"
 
     def _choose(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
         if state.path == "initial":
-            chosen = self._queue[:n_configs]
-            del self._queue[:n_configs]
-            return np.array(chosen, dtype=np.intp)
+            return np.array(self._blind_left()[:n_configs], dtype=np.intp)
         if state.path == "coverage":
             return RandomDesign()(state, n_configs)
-        return np.asarray(self.policies.acquisition(state, n_configs), dtype=np.intp)
+        return _checked(self.policies.acquisition, state, n_configs)
 
     def _refresh(self) -> bool:
         """Fit the surrogate to all that is known; False if that is too little."""
-        ledger = self.ledger
-        if ledger.n_ok < self.plan.min_samples:
+        if self.ledger.n_ok < self.plan.min_samples:
             return False
-        if self._n_fitted < len(ledger.order):
-            durations = np.array(ledger.durations)
-            target = to_target(durations, self.policies.target_transform)
-            known = ~np.isnan(target)
-            rows = np.array(ledger.order, dtype=np.intp)
-            self.surrogate.fit(rows[known], target[known])
-            self._n_fitted = len(ledger.order)
+        if self._n_fitted < len(self.ledger.order):
+            self.surrogate.fit(*self._samples())
+            self._n_fitted = len(self.ledger.order)
         return True
+
+    def _samples(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """Pool indices and targets that a surrogate learns from."""
+        durations = np.array(self.ledger.durations)
+        target = to_target(durations, self.policies.target_transform)
+        known = ~np.isnan(target)
+        return np.array(self.ledger.order, dtype=np.intp)[known], target[known]
 
     def _predicted(self, indices: NDArray[np.intp]) -> NDArray[np.float64]:
         """Predicted durations in ms of pool indices."""
@@ -194,30 +220,48 @@ class SearchEngine:
 
     def fitted_estimator(self) -> Any:
         """Return the surrogate as a regressor fitted to all measurements."""
-        if not self._n_fitted:
+        n_measured = len(self.ledger.order)
+        if not self.ledger.n_ok or not self.space.features.shape[1]:
+            why = "have no features" if self.ledger.n_ok else "all failed"
             raise NotFittedError(
-                f"{self.ledger.n_ok} configs ran so far, which is too few for a "
-                "surrogate; measure more."
+                f"There is no surrogate: the {n_measured} measured configs {why}."
             )
-        return self.surrogate.fitted_estimator()
+        if self._fitted[0] != n_measured:
+            model = self.surrogate.fitted_estimator(*self._samples())
+            self._fitted = (n_measured, model)
+        return self._fitted[1]
 
     def record(
         self, indices: NDArray[np.intp], measurements: Sequence[Measurement]
     ) -> None:
         """Enter a checked batch; with the last open proposal the round ends."""
         self.ledger.add(indices, measurements, len(self.rounds) + 1)
-        self._queue = [i for i in self._queue if i not in set(indices.tolist())]
+        self._take_from_queue(indices)
         if not self.ledger.pending:
             self._end_round()
+
+    def close_batch(
+        self, batch: NDArray[np.intp], measurements: Sequence[Measurement]
+    ) -> None:
+        """Enter what was measured of a batch; the rest may be proposed again."""
+        for index in batch[len(measurements) :].tolist():
+            del self.ledger.pending[index]
+        if len(measurements):
+            self.record(batch[: len(measurements)], measurements)
 
     def discard(self, indices: NDArray[np.intp]) -> None:
         """Release open proposals; they are not proposed again."""
         for index in indices.tolist():
             del self.ledger.pending[index]
             self.ledger.discarded.add(index)
+        self._take_from_queue(indices)
         measured_in_round = len(self.rounds) + 1 in self.ledger.rounds[-1:]
         if not self.ledger.pending and measured_in_round:
             self._end_round()
+
+    def _take_from_queue(self, indices: NDArray[np.intp]) -> None:
+        gone = set(indices.tolist())
+        self._queue = [index for index in self._queue if index not in gone]
 
     def _end_round(self) -> None:
         modelled = self._refresh()
@@ -226,7 +270,6 @@ class SearchEngine:
         state = self.state("model" if modelled else "coverage")
         record = self._record_of(state)
         self.rounds.append(record)
-        self.confidence = None
         if self.ledger.n_ok:
             self.confidence = label_confidence(
                 record["margin"], record["r2"], record["n_near_optimal"]
@@ -248,11 +291,9 @@ class SearchEngine:
             record["r2"] = state.surrogate.r2
             unmeasured = np.setdiff1d(np.arange(len(self.space)), state.measured)
             record["margin"] = np.inf
-            if len(unmeasured):
+            if len(unmeasured) and record["best_duration"] > 0:
                 best_unmeasured = float(self._predicted(unmeasured).min())
-                record["margin"] = best_unmeasured / max(
-                    record["best_duration"], np.finfo(float).tiny
-                )
+                record["margin"] = best_unmeasured / record["best_duration"]
         return record
 
     def _check_stop(self, state: SearchState) -> None:
@@ -268,3 +309,23 @@ class SearchEngine:
     def stop(self, reason: str | None) -> None:
         """End the search for a reason; None goes on."""
         self.stop_reason = reason
+
+
+def _checked(
+    policy: Callable[[SearchState, int], NDArray[np.intp]],
+    state: SearchState,
+    n_configs: int,
+) -> NDArray[np.intp]:
+    """Ask a policy for configs and refuse an answer that can't be measured."""
+    chosen = np.asarray(policy(state, n_configs))
+    if (
+        chosen.ndim != 1
+        or not np.issubdtype(chosen.dtype, np.integer)
+        or not 1 <= len(np.unique(chosen)) == len(chosen) <= n_configs
+        or not np.isin(chosen, state.available).all()
+    ):
+        raise ValueError(
+            f"{policy!r} answered {chosen!r}; a policy must answer a 1-D array of 1 to "
+            f"{n_configs} distinct indices out of state.available."
+        )
+    return chosen.astype(np.intp)

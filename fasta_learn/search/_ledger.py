@@ -152,10 +152,31 @@ def check_results(results: Sequence[Any]) -> list[Measurement]:
     TypeError
         A duration is no number.
     """
-    return [_as_measurement(result, i) for i, result in enumerate(results)]
+    return [as_measurement(result, i) for i, result in enumerate(results)]
 
 
-def _as_measurement(result: Any, position: int) -> Measurement:
+def as_measurement(result: Any, position: int) -> Measurement:
+    """Return a duration or measurement as a measurement.
+
+    Parameters
+    ----------
+    result : float or Measurement
+        The duration in ms; inf for a config that failed.
+    position : int
+        Where it stands, for the error.
+
+    Returns
+    -------
+    Measurement
+        The measurement.
+
+    Raises
+    ------
+    ValueError
+        The duration is NaN or negative.
+    TypeError
+        It is no number.
+    """
     if isinstance(result, Measurement):
         return result
     if isinstance(result, np.generic):

@@ -74,14 +74,16 @@ def as_indices(X: Any) -> NDArray[np.intp] | None:
     ndarray of shape (n_configs,) or None
         The indices.
     """
-    if isinstance(X, (list, tuple)) and not len(X):
-        return np.empty(0, dtype=np.intp)
-    if isinstance(X, (list, tuple)) and not isinstance(X[0], Integral):
+    if isinstance(X, (list, tuple, range)):
+        is_row = not len(X) or isinstance(X[0], Integral)
+    else:
+        is_row = len(getattr(X, "shape", ())) == 1
+    if not is_row:
         return None
-    X = np.asarray(X) if isinstance(X, (list, tuple)) else X
-    if not isinstance(X, np.ndarray) or X.ndim != 1:
+    X = np.asarray(X)
+    if X.ndim != 1 or not (X.size == 0 or np.issubdtype(X.dtype, np.integer)):
         return None
-    return X.astype(np.intp) if np.issubdtype(X.dtype, np.integer) else None
+    return X.astype(np.intp)
 
 
 def find_init_configs(

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fasta_learn.oracles import Measurement
-from fasta_learn.search._ledger import check_results
+from fasta_learn.search._engine import SearchEngine
+from fasta_learn.search._ledger import as_measurement, check_results
 from fasta_learn.search._space import PoolSpace
 
 # Measures pool indices one after the other, taking the next only when it is due.
@@ -82,3 +84,55 @@ def _live(space: PoolSpace, oracle: Any) -> Source:
         return oracle.measure_each(space.items[index] for index in indices)
 
     return measure
+
+
+def measure_batch(
+    engine: SearchEngine,
+    source: Source,
+    batch: NDArray[np.intp],
+    announce: Callable[[], None],
+) -> None:
+    """Measure a batch and enter it; what was measured is kept if it is cut short.
+
+    Parameters
+    ----------
+    engine : SearchEngine
+        The search.
+    source : Source
+        What measures.
+    batch : ndarray of shape (n_configs,)
+        Pool indices that were proposed.
+    announce : callable
+        Called without arguments after each measurement; it may stop the engine.
+
+    Raises
+    ------
+    ValueError
+        There are too few or too many measurements, or one is not valid.
+    """
+
+    def due() -> Iterator[int]:
+        for index in batch.tolist():
+            if engine.is_over:
+                return
+            yield index
+
+    answers: list[Measurement] = []
+    try:
+        for answer in source(due()):
+            answers.append(as_measurement(answer, len(answers)))
+            if len(answers) > len(batch):
+                break
+            announce()
+    except BaseException:
+        engine.close_batch(batch, answers)
+        raise
+    n_answers = len(answers)
+    if n_answers > len(batch) or (n_answers < len(batch) and not engine.is_over):
+        engine.close_batch(batch, [])
+        how_many = f"only {n_answers}" if n_answers < len(batch) else "more"
+        raise ValueError(
+            f"the oracle answered {how_many} measurements for {len(batch)} configs; "
+            "measure_each must give one for each."
+        )
+    engine.close_batch(batch, answers)

@@ -49,7 +49,6 @@ class PoolSurrogate(ABC):
     def fit(self, rows: NDArray, target: NDArray) -> None:
         """Learn the targets of the measured rows, which grow from call to call."""
         with one_blas_thread():
-            self._rows, self._target = rows, target
             self.incumbent = float(target.min())
             self._fit(rows, target)
 
@@ -65,9 +64,9 @@ class PoolSurrogate(ABC):
     def forget(self) -> None:  # noqa: B027
         """Undo every `imagine`."""
 
-    def fitted_estimator(self) -> Any:
-        """Return the regressor, fitted on features and targets."""
-        return self.estimator
+    def fitted_estimator(self, rows: NDArray, target: NDArray) -> Any:
+        """Return a new regressor, fitted to the targets of the rows."""
+        return clone(self.estimator).fit(self.features[rows], target)
 
 
 class GaussianProcessSurrogate(PoolSurrogate):
@@ -91,10 +90,6 @@ class GaussianProcessSurrogate(PoolSurrogate):
         """Undo every `imagine`."""
         self._process.forget()
 
-    def fitted_estimator(self) -> AnovaGaussianProcess:
-        """Return the regressor, fitted on features and targets."""
-        return self.estimator.fit(self.features[self._rows], self._target)
-
 
 class SelectorSurrogate(PoolSurrogate):
     """Bases that compete anew with every fit; the pool is expanded once."""
@@ -107,10 +102,6 @@ class SelectorSurrogate(PoolSurrogate):
         self.estimator._fit_rows(self._expanded, rows, target)
         self.mean = self.estimator._predict_pool(self._expanded)
         self.r2, self.basis = self.estimator.r2_, self.estimator.best_basis_
-
-    def fitted_estimator(self) -> ModelSelector:
-        """Return the regressor, fitted on features and targets."""
-        return self.estimator.fit(self.features[self._rows], self._target)
 
 
 class RegressorSurrogate(PoolSurrogate):

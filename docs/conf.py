@@ -1,0 +1,101 @@
+"""Settings of the Sphinx documentation.
+
+From the root of the repository, with the extra ``docs`` installed::
+
+    sphinx-build -W -b html docs docs/_build/html
+    sphinx-build -W -b doctest -D plot_gallery=0 docs docs/_build/doctest
+"""
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import fasta_learn
+
+HERE = Path(__file__).parent
+
+project = "fasta_learn"
+author = "The fasta_learn developers"
+copyright = author
+version = release = fasta_learn.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+# In docstrings a name between single backticks is a link if it is known, else code.
+default_role = "py:obj"
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+doctest_global_setup = f"""
+import numpy as np
+DOCS = {str(HERE)!r}
+"""
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"fasta_learn {release}"
+html_theme_options = {
+    "show_prev_next": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_sidebars = {"install": [], "decisions": [], "index": []}
+html_show_sourcelink = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "plot_",
+    "abort_on_example_error": True,
+    "show_memory": False,
+}
+
+PUBLIC_MODULES = (
+    "fasta_learn",
+    "fasta_learn.search",
+    "fasta_learn.configs",
+    "fasta_learn.bases",
+    "fasta_learn.model_selection",
+    "fasta_learn.gaussian_process",
+    "fasta_learn.oracles",
+    "fasta_learn.datasets",
+    "fasta_learn.experiments",
+    "fasta_learn.exceptions",
+)
+
+
+def check_api_is_complete(app):
+    """Refuse to build while a public name is missing in the reference."""
+    text = (HERE / "api.rst").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\w+", text))
+    missing = [
+        f"{module}.{name}"
+        for module in PUBLIC_MODULES
+        for name in importlib.import_module(module).__all__
+        if name not in listed
+    ]
+    if missing:
+        raise ValueError(f"docs/api.rst does not list {', '.join(missing)}.")
+
+
+def quote_shapes(app, what, name, obj, options, lines):
+    """Make ``(n_features_in_,)`` code; reStructuredText reads it as a link."""
+    lines[:] = [
+        re.sub(r"(?<=[( ])n_features_in_(?=[,)])", "`n_features_in_`", line)
+        for line in lines
+    ]
+
+
+def setup(app):
+    """Register the hooks."""
+    app.connect("builder-inited", check_api_is_complete)
+    app.connect("autodoc-process-docstring", quote_shapes, priority=400)

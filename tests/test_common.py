@@ -1,0 +1,394 @@
+"""What all public names, estimators and docstrings have in common."""
+
+import ast
+import importlib
+import inspect
+import io
+import pickle
+import pkgutil
+import re
+import subprocess
+import sys
+import textwrap
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import skops.io
+from numpy.testing import assert_array_equal
+from numpydoc.docscrape import FunctionDoc, get_doc_object
+from numpydoc.validate import validate
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import Ridge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fasta_learn
+from fasta_learn import (
+    ActiveConfigSearch,
+    ConfigPruner,
+    ConfigVectorizer,
+    ModelSelector,
+    dynamic_filter_search,
+)
+from fasta_learn.bases import QuadraticBasis
+from fasta_learn.gaussian_process import AnovaGaussianProcess
+
+TESTS = Path(__file__).parent
+
+
+def public_modules():
+    yield fasta_learn
+    for info in pkgutil.walk_packages(fasta_learn.__path__, "fasta_learn."):
+        if not any(part.startswith("_") for part in info.name.split(".")):
+            yield importlib.import_module(info.name)
+
+
+def public_objects():
+    """Dotted names of classes and functions in `__all__`, and what they are."""
+    found = {}
+    for module in public_modules():
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                found.setdefault(thing, f"{module.__name__}.{name}")
+    return {name: thing for thing, name in found.items()}
+
+
+def public_callables():
+    """The same, with the public methods and properties of the classes."""
+    found = {}
+    for name, thing in public_objects().items():
+        found[name] = thing
+        if inspect.isclass(thing):
+            found |= {
+                f"{name}.{member}": value
+                for member, value in vars(thing).items()
+                if not member.startswith("_")
+                and (
+                    inspect.isfunction(value)
+                    or isinstance(value, (property, classmethod, staticmethod))
+                )
+            }
+    return found
+
+
+OBJECTS, CALLABLES = public_objects(), public_callables()
+ESTIMATORS = {
+    name: thing
+    for name, thing in OBJECTS.items()
+    if inspect.isclass(thing)
+    and issubclass(thing, BaseEstimator)
+    and not inspect.isabstract(thing)
+}
+
+
+@parametrize_with_checks(
+    [
+        ActiveConfigSearch(),
+        ActiveConfigSearch(ModelSelector(), batch_size=3),
+        ActiveConfigSearch(Ridge(), budget=0.9),
+        dynamic_filter_search("production"),
+        dynamic_filter_search("reference"),
+        AnovaGaussianProcess(),
+    ],
+    expected_failed_checks=lambda estimator: {},
+)
+def test_estimators_pass_the_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_is_checked_somewhere(name):
+    class_name = name.rpartition(".")[2]
+    checked = [
+        path
+        for path in TESTS.rglob("test_*.py")
+        if "@parametrize_with_checks(" in (text := path.read_text())
+        and re.search(rf"\b{class_name}\b", text)
+    ]
+    assert checked
+
+
+def test_all_names_can_be_imported():
+    for module in public_modules():
+        names = getattr(module, "__all__", [])
+        assert len(set(names)) == len(names)
+        for name in names:
+            assert getattr(module, name) is not None
+
+
+def test_names_of_the_package_come_from_its_folders():
+    for name in fasta_learn.__all__:
+        thing = getattr(fasta_learn, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            folder = importlib.import_module(thing.__module__.rpartition("._")[0])
+            assert name in folder.__all__
+
+
+# Long summaries, examples and cross references are not asked of every method.
+IGNORED_CHECKS = {"ES01", "SA01", "EX01"}
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_docstrings_are_complete(name):
+    errors = {
+        code: message
+        for code, message in validate(name)["errors"]
+        if code not in IGNORED_CHECKS
+    }
+    thing = CALLABLES[name]
+    if is_dataclass(thing):
+        # Records that users only read tell of their fields as attributes.
+        told = {attribute.name for attribute in get_doc_object(thing)["Attributes"]}
+        if {field.name for field in fields(thing)} <= told:
+            errors.pop("PR01", None)
+    assert errors == {}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, thing in CALLABLES.items() if not inspect.isclass(thing)]
+)
+def test_errors_are_documented(name):
+    thing = CALLABLES[name]
+    thing = getattr(thing, "fget", getattr(thing, "__func__", thing))
+    thing = inspect.unwrap(thing)
+    tree = ast.parse(textwrap.dedent(inspect.getsource(thing)))
+    raised = [
+        node.exc.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        and isinstance(node.exc, ast.Call)
+        and isinstance(node.exc.func, ast.Name)
+    ]
+    documented = {entry.type for entry in FunctionDoc(thing)["Raises"]}
+    assert set(raised) <= documented
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, t in OBJECTS.items() if inspect.isfunction(t)] + list(ESTIMATORS)
+)
+def test_there_is_an_example(name):
+    assert ">>>" in OBJECTS[name].__doc__
+
+
+EXTRAS = ["torch", "torch_npu", "triton", "matplotlib", "rich", "dask", "pyarrow"]
+IMPORTS = """
+import sys, joblib, pandas, scipy, sklearn.callback
+before = set(sys.modules)
+import fasta_learn
+print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+print(*sorted({name.partition(".")[0] for name in set(sys.modules)}))
+"""
+
+
+def test_importing_the_package_imports_no_extra():
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True
+    )
+    by_us, in_all = (set(line.split()) for line in run.stdout.splitlines())
+    assert "fasta_learn" in by_us
+    # pandas imports pyarrow and scikit-learn rich, where these are installed.
+    assert not by_us & {*EXTRAS, "polars"}
+    assert not in_all & {"torch", "torch_npu", "triton", "matplotlib", "dask", "polars"}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameter"),
+    [
+        (estimator.__name__, parameter)
+        for estimator in (ActiveConfigSearch, AnovaGaussianProcess, ModelSelector)
+        for parameter in inspect.signature(estimator).parameters
+    ],
+)
+def test_every_parameter_has_a_test(estimator, parameter):
+    used = re.compile(
+        rf"\b{parameter}=|\"{parameter}\"|\.{parameter}\b|{{{parameter}}}"
+    )
+    positional = parameter in {"estimator", "bases"}
+    named = [
+        path.name
+        for path in TESTS.rglob("test_*.py")
+        if path != Path(__file__)
+        and estimator in (text := path.read_text())
+        and (used.search(text) or (positional and re.search(rf"{estimator}\(\S", text)))
+    ]
+    assert named
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_parameters_stand_behind_a_star(name):
+    parameters = list(inspect.signature(ESTIMATORS[name]).parameters.values())
+    kinds = {parameter.kind for parameter in parameters[1:]}
+    assert kinds <= {inspect.Parameter.KEYWORD_ONLY}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_parameter_is_constrained(name):
+    estimator = ESTIMATORS[name]
+    expected = set(inspect.signature(estimator).parameters)
+    assert set(estimator._parameter_constraints) == expected
+
+
+def make_pool():
+    configs = [
+        {"M": 2**i, "N": 2**j, "warps": k}
+        for i in range(5)
+        for j in range(5)
+        for k in (1, 2, 4)
+    ]
+    logs = np.log2([list(config.values()) for config in configs])
+    durations = 1 + ((logs - [2, 3, 1]) ** 2).sum(axis=1) / 10
+    durations *= 1 + 0.05 * np.random.default_rng(0).random(len(durations))
+    durations[::11] = np.inf
+    return configs, durations
+
+
+def through_joblib(model):
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    return joblib.load(buffer)
+
+
+def through_skops(model):
+    data = skops.io.dumps(model)
+    unknown = skops.io.get_untrusted_types(data=data)
+    assert {name.partition(".")[0] for name in unknown} <= {"fasta_learn", "sklearn"}
+    return skops.io.loads(data, trusted=unknown)
+
+
+ROUND_TRIPS = {
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "joblib": through_joblib,
+    "skops": through_skops,
+}
+SEARCHES = {
+    "default": lambda: ActiveConfigSearch(random_state=0),
+    "production": lambda: dynamic_filter_search("production", random_state=0),
+    "reference": lambda: dynamic_filter_search("reference", random_state=0),
+    "forest": lambda: ActiveConfigSearch(
+        RandomForestRegressor(5, random_state=0), batch_size=4, random_state=0
+    ),
+}
+
+
+@pytest.fixture(params=SEARCHES)
+def search(request):
+    return SEARCHES[request.param]()
+
+
+@pytest.fixture(params=ROUND_TRIPS)
+def round_trip(request):
+    return ROUND_TRIPS[request.param]
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_fitted_search_survives_a_round_trip(search, round_trip, as_frame):
+    configs, durations = make_pool()
+    search.fit(pd.DataFrame(configs) if as_frame else configs, durations)
+    copy = round_trip(search)
+    pd.testing.assert_frame_equal(copy.results_, search.results_, check_exact=True)
+    assert repr(copy.rounds_) == repr(search.rounds_)
+    assert copy.best_config_ == search.best_config_
+    assert copy.stop_reason_ == search.stop_reason_
+    assert_array_equal(copy.predict(configs), search.predict(configs))
+    assert len(copy.propose()) == 0
+
+
+@pytest.mark.parametrize("n_batches", [0, 1, 3])
+@pytest.mark.parametrize("with_open_proposals", [False, True])
+def test_search_continues_after_a_round_trip(
+    search, round_trip, n_batches, with_open_proposals
+):
+    configs, durations = make_pool()
+
+    def step(search):
+        batch = search.propose(configs)
+        search.partial_fit(batch, durations[batch])
+        return len(batch)
+
+    for _ in range(n_batches):
+        step(search)
+    if with_open_proposals:
+        search.propose(configs, n_configs=1)
+    copy = round_trip(search)
+    for each in (search, copy):
+        while step(each):
+            pass
+    pd.testing.assert_frame_equal(copy.results_, search.results_, check_exact=True)
+    assert repr(copy.rounds_) == repr(search.rounds_)
+    assert copy.confidence_ == search.confidence_
+
+
+def test_a_clone_of_a_search_is_new(search):
+    configs, durations = make_pool()
+    search.fit(configs, durations)
+    copy = clone(search)
+    assert not hasattr(copy, "best_index_")
+    copy.fit(configs, durations)
+    pd.testing.assert_frame_equal(copy.results_, search.results_, check_exact=True)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_pools(search, frame):
+    configs, durations = make_pool()
+    expected = clone(search).fit(configs, durations)
+    search.fit(frame(configs), durations)
+    pd.testing.assert_frame_equal(search.results_, expected.results_)
+    assert search.best_config_ == expected.best_config_
+    assert_array_equal(search.predict(frame(configs)), expected.predict(configs))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_told_by_rows(search, frame):
+    configs, durations = make_pool()
+    pool = frame(configs)
+    batch = search.propose(pool)
+    rows = pool.iloc[batch] if frame is pd.DataFrame else pool[batch.tolist()]
+    search.partial_fit(rows, durations[batch])
+    assert search.results_["index"].tolist() == batch.tolist()
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_features_of_a_search_may_be_frames(output):
+    configs, durations = make_pool()
+    vectorizer = ConfigVectorizer(log2="auto").set_output(transform=output)
+    search = ActiveConfigSearch(vectorizer=vectorizer, random_state=0)
+    plain = ActiveConfigSearch(vectorizer=ConfigVectorizer(log2="auto"), random_state=0)
+    for each in (search, plain):
+        each.fit(configs, durations)
+    pd.testing.assert_frame_equal(search.results_, plain.results_)
+    assert_array_equal(search.predict(configs), plain.predict(configs))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ActiveConfigSearch(),
+        dynamic_filter_search(),
+        AnovaGaussianProcess(),
+        ModelSelector(),
+        ConfigVectorizer(),
+        ConfigPruner(),
+        QuadraticBasis(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_estimators_show_themselves_in_notebooks(estimator):
+    html = estimator._repr_html_()
+    assert type(estimator).__name__ in html
+    assert "<div" in html
+
+
+def test_a_fitted_search_shows_itself_as_fitted():
+    configs, durations = make_pool()
+    search = ActiveConfigSearch(random_state=0)
+    assert "Not fitted" in search._repr_html_()
+    search.fit(configs, durations)
+    assert "Not fitted" not in search._repr_html_()
+    assert repr(search) == "ActiveConfigSearch(random_state=0)"
