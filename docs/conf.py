@@ -87,15 +87,6 @@ def check_api_is_complete(app):
         raise ValueError(f"docs/api.rst does not list {', '.join(missing)}.")
 
 
-def quote_shapes(app, what, name, obj, options, lines):
-    """Make ``(n_features_in_,)`` code; reStructuredText reads it as a link."""
-    lines[:] = [
-        re.sub(r"(?<=[( ])n_features_in_(?=[,)])", "`n_features_in_`", line)
-        for line in lines
-    ]
-
-
 def setup(app):
     """Register the hooks."""
     app.connect("builder-inited", check_api_is_complete)
-    app.connect("autodoc-process-docstring", quote_shapes, priority=400)

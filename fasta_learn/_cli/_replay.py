@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from fasta_learn._cli._arguments import parse_budget
 from fasta_learn._cli._text import format_share, format_table, write
 from fasta_learn._compat import import_extra
 from fasta_learn.datasets import list_pools
@@ -51,7 +52,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--budget",
         nargs="+",
-        type=_budget,
+        type=parse_budget,
         default=[0.1, 0.2, 0.35],
         help="how much to measure: shares of the configs (0.2 or 20%%), or numbers of "
         "them (40) (default: 0.1 0.2 0.35)",
@@ -194,23 +195,6 @@ def _table(results: pd.DataFrame) -> str:
 
 def _format_budget(budget: float | int) -> str:
     return f"{budget:g}" if isinstance(budget, int) else f"{100 * budget:g} %"
-
-
-def _budget(text: str) -> float | int:
-    try:
-        budget = int(text) if text.isdecimal() else _share(text)
-    except ValueError:
-        budget = 0
-    if not (budget > 0 and (isinstance(budget, int) or budget <= 1)):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a share of the configs, above 0 and up to 1.0, nor a "
-            "whole number of them"
-        )
-    return budget
-
-
-def _share(text: str) -> float:
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
 def _count(text: str) -> int:

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any
 
+from fasta_learn._cli._arguments import parse_budget
 from fasta_learn._cli._progress import make_progress
 from fasta_learn._cli._report import Outcome, to_record, to_text
 from fasta_learn._cli._text import write
@@ -44,7 +45,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--budget",
-        type=_budget,
+        type=parse_budget,
         help="how much to measure: a share of the configs (0.2 or 20%%), or a number "
         "of them (40); by default 0.2, or what the profile says",
     )
@@ -156,24 +157,6 @@ def _find_pool(name: str) -> Pool:
         raise ValueError(
             f"{error} So does 'fasta-learn search --help'. A file is given by its path."
         ) from error
-
-
-def _budget(text: str) -> float | int:
-    try:
-        if text.isdecimal():
-            budget: float | int = int(text)
-        elif text.endswith("%"):
-            budget = float(text[:-1]) / 100
-        else:
-            budget = float(text)
-    except ValueError:
-        budget = 0
-    if not (budget > 0 and (isinstance(budget, int) or budget <= 1)):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a share of the configs, above 0 and up to 1.0, nor a "
-            "whole number of them"
-        )
-    return budget
 
 
 def _seed(text: str) -> int:

@@ -25,7 +25,7 @@ class BaseBasis(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     ----------
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     Examples

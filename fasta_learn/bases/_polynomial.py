@@ -86,7 +86,7 @@ class LinearBasis(NestedPolynomialBasis):
     ----------
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     See Also
@@ -126,7 +126,7 @@ class QuadraticBasis(NestedPolynomialBasis):
     ----------
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     See Also
@@ -170,7 +170,7 @@ class PolynomialBasis(NestedPolynomialBasis):
     ----------
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     See Also
@@ -213,7 +213,7 @@ class CubicBasis(NestedPolynomialBasis):
     ----------
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     See Also

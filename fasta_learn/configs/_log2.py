@@ -88,9 +88,10 @@ def acts_by_ratio(column: np.ndarray) -> bool:
     positive = column[column > 0]
     if column.min() < 0 or not len(positive):
         return False
-    ratio = positive.max() / positive.min()
+    # Multiplied, not divided: a quotient by a subnormal number would overflow.
+    low, high = positive.min(), positive.max()
     mantissas, _ = np.frexp(positive)
-    return bool(ratio >= 8 or (ratio >= 4 and (mantissas == 0.5).all()))
+    return bool(high >= 8 * low or (high >= 4 * low and (mantissas == 0.5).all()))
 
 
 def octave_floor(values: np.ndarray, logged: np.ndarray) -> np.ndarray:

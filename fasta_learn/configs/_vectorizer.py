@@ -67,7 +67,7 @@ class ConfigVectorizer(TransformerMixin, BaseEstimator):
     ----------
     n_features_in_ : int
         Number of keywords, or of columns of a matrix, that `fit` saw.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Column names that `fit` saw. Defined only if X was a frame whose column
         names are all text.
     log2_features_ : list of str
@@ -270,7 +270,7 @@ class ConfigVectorizer(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        list of config, or ndarray of shape (n_rows, n_features_in_)
+        list of config, or ndarray of shape (n_rows, `n_features_in_`)
             The pool's own objects (for a frame: dicts; for a matrix: its rows).
             Where several configs have the same features, the first of them.
 

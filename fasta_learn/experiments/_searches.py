@@ -11,12 +11,7 @@ from sklearn.base import clone
 
 from fasta_learn.configs import Pool
 from fasta_learn.exceptions import AllConfigsFailedError
-from fasta_learn.search import (
-    ActiveConfigSearch,
-    BudgetPlan,
-    RoutedBudget,
-    dynamic_filter_search,
-)
+from fasta_learn.search import ActiveConfigSearch, dynamic_filter_search
 
 
 @dataclass(frozen=True)
@@ -57,8 +52,7 @@ class ScaledDynamicFilter:
     """The dynamic filter, scaled to a budget that is not its own.
 
     `dynamic_filter_search` decides by itself how much to measure. To compare it at
-    another budget, its blind sample keeps its share of the total, and it falls back
-    to random coverage under the same rule as the original.
+    another budget, its blind sample keeps its share of the total.
 
     Parameters
     ----------
@@ -93,27 +87,8 @@ class ScaledDynamicFilter:
         ndarray of shape (n_measured,)
             Pool indices in order; fewer than the budget if the filter stops early.
         """
-        search = dynamic_filter_search(self.profile)
-        search.set_params(budget=_ScaledBudget(search.budget, n_budget))
+        search = dynamic_filter_search(self.profile, budget=n_budget)
         return run_search(search, pool, None, seed)
-
-
-@dataclass(frozen=True)
-class _ScaledBudget:
-    """A routed budget whose base class comes to a given number of configs."""
-
-    routed: RoutedBudget
-    n_budget: int
-
-    def __call__(self, n_pool: int, n_features: int) -> BudgetPlan:
-        first = round(self.n_budget * self.routed.first / self.routed.base)
-        return BudgetPlan(
-            n_budget=self.n_budget,
-            n_initial=max(1, first),
-            n_coverage=self.n_budget,
-            min_samples=self.routed(n_pool, n_features).min_samples,
-            label="scaled",
-        )
 
 
 NAMED_SEARCHES: dict[str, Callable[[], Any]] = {

@@ -55,7 +55,7 @@ class AnovaGaussianProcess(RegressorMixin, BaseEstimator):
         Leave-one-out predictions of the samples that were kept.
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     See Also

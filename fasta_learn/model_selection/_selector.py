@@ -91,7 +91,7 @@ class ModelSelector(RegressorMixin, BaseEstimator):
         Strength of the penalty of the winner.
     n_features_in_ : int
         Number of features seen by `fit`.
-    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+    feature_names_in_ : ndarray of str of shape (`n_features_in_`,)
         Names of the features; only there if `fit` saw a table with names.
 
     See Also

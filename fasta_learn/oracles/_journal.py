@@ -302,7 +302,9 @@ def _as_json(fingerprint: dict[str, Any]) -> Any:
 
 
 def _mismatch_text(path: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    parts = [("pool", theirs["pool"], ours["pool"])]
+    # A pool that one side has not named is no difference.
+    named = theirs["pool"] is not None and ours["pool"] is not None
+    parts = [("pool", theirs["pool"], ours["pool"])] if named else []
     old, new = theirs["oracle"], ours["oracle"]
     if isinstance(old, dict) and isinstance(new, dict):
         parts += [(name, old.get(name), new.get(name)) for name in {**old, **new}]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -233,7 +234,9 @@ def _recorded_measurement(
 ) -> Measurement:
     reason = None
     if status not in STATUSES:
-        status, reason = "error", status
+        # Pool files hold the names of exceptions, such as Triton's OutOfResources.
+        reason, snake = status, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", status).lower()
+        status = snake if snake in STATUSES else "error"
     try:
         return Measurement(
             duration,

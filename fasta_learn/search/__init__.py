@@ -12,6 +12,7 @@ from fasta_learn.search._budget import (
     FixedBatch,
     GrowingBatch,
     RoutedBudget,
+    ScaledBudget,
 )
 from fasta_learn.search._initial import CentredDesign, RandomDesign, StratifiedDesign
 from fasta_learn.search._presets import dynamic_filter_search
@@ -30,6 +31,7 @@ __all__ = [
     "GrowingBatch",
     "RandomDesign",
     "RoutedBudget",
+    "ScaledBudget",
     "SearchState",
     "SoftmaxMarginal",
     "StratifiedDesign",

@@ -102,11 +102,17 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
     results_ : pandas.DataFrame
         A row for each measurement, in order: index, duration (ms), status, round,
         predicted (ms, NaN for the blind sample), reason.
+    summary_ : dict
+        The record of the whole search: n_configs, n_features, budget_class, path
+        ("coverage" if configs were drawn at random for want of a surrogate, else
+        "model"), n_measured,
+        savings, n_rounds, best_duration (ms), stop_reason, confidence and
+        overhead_seconds (time spent on decisions).
     best_estimator_ : regressor
         The surrogate, fitted to all measurements.
     n_features_in_ : int
         Number of columns of the pool, if it was a matrix or a frame.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of its columns, if it was a frame with text names.
 
     Raises

@@ -70,6 +70,12 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             }
         )
 
+    @property
+    def summary_(self) -> dict[str, Any]:
+        """The record of the whole search."""
+        self._check_open()
+        return self._engine.summary()
+
     def _make_engine(self, X: Any) -> SearchEngine:
         """Return a new search over a pool."""
         pool = self._check_pool(X, reset=True)

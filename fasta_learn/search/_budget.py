@@ -1,7 +1,7 @@
 """Budgets: how many configs to measure, at first and in all."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def plan_budget(
     return BudgetPlan(n_budget, first, n_budget, 1 if n_features else n_pool + 1)
 
 
-def _resolve(amount: Real, n_pool: int, limit: int) -> int:
+def _resolve(amount: Any, n_pool: int, limit: int) -> int:
     count = amount if isinstance(amount, Integral) else int(float(amount) * n_pool)
     return int(max(1, min(int(count), limit)))
 
@@ -143,6 +143,50 @@ class RoutedBudget:
                 return "low"
         sparse = n_first / (1 + n_features) < 5
         return "high" if n_features >= 4 and sparse else "base"
+
+
+@dataclass(frozen=True)
+class ScaledBudget:
+    """A routed budget brought to another size, without its classes.
+
+    The blind sample keeps its share of the whole, and a model is fitted under the
+    same condition.
+
+    Parameters
+    ----------
+    routed : RoutedBudget
+        The budget whose base class is scaled.
+    amount : float or int
+        Share of the pool or number of configs to measure in all.
+    """
+
+    routed: RoutedBudget
+    amount: float | int
+
+    def __call__(self, n_pool: int, n_features: int) -> BudgetPlan:
+        """Return the plan for a pool.
+
+        Parameters
+        ----------
+        n_pool : int
+            Number of configs.
+        n_features : int
+            Number of features.
+
+        Returns
+        -------
+        BudgetPlan
+            The label is "scaled".
+        """
+        n_budget = _resolve(self.amount, n_pool, n_pool)
+        first = round(n_budget * self.routed.first / self.routed.base)
+        return BudgetPlan(
+            n_budget=n_budget,
+            n_initial=max(1, first),
+            n_coverage=n_budget,
+            min_samples=self.routed(n_pool, n_features).min_samples,
+            label="scaled",
+        )
 
 
 @dataclass(frozen=True)

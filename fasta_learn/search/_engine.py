@@ -1,7 +1,8 @@
 """The search itself: which configs next, what they tell, when to stop."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,8 @@ class SearchEngine:
         Why nothing more is proposed; None while the search goes on.
     confidence : str or None
         Label of the result so far.
+    overhead_seconds : float
+        Time spent on decisions; nothing depends on it.
     """
 
     def __init__(
@@ -95,6 +98,8 @@ class SearchEngine:
         self.n_budget = plan.n_budget
         self.stop_reason: str | None = None
         self.confidence: str | None = None
+        self.overhead_seconds = 0.0
+        self._covers = False
         self.surrogate = make_surrogate(policies.estimator, space.features)
         self._rng = rng
         self._n_fitted = 0
@@ -154,6 +159,19 @@ class SearchEngine:
 
     def propose(self, n_configs: int | None = None) -> NDArray[np.intp]:
         """Choose what to measure next; nothing once the search is over."""
+        with self._overhead():
+            return self._propose(n_configs)
+
+    @contextmanager
+    def _overhead(self) -> Iterator[None]:
+        """Count the seconds that the search spends on its decisions."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.overhead_seconds += time.perf_counter() - started
+
+    def _propose(self, n_configs: int | None) -> NDArray[np.intp]:
         if self.stop_reason is None and self._out_of_time:
             self.stop("time")
         if self.stop_reason is not None:
@@ -190,6 +208,7 @@ class SearchEngine:
         if state.path == "initial":
             return np.array(self._blind_left()[:n_configs], dtype=np.intp)
         if state.path == "coverage":
+            self._covers = True
             return RandomDesign()(state, n_configs)
         return _checked(self.policies.acquisition, state, n_configs)
 
@@ -235,6 +254,12 @@ class SearchEngine:
         self, indices: NDArray[np.intp], measurements: Sequence[Measurement]
     ) -> None:
         """Enter a checked batch; with the last open proposal the round ends."""
+        with self._overhead():
+            self._record(indices, measurements)
+
+    def _record(
+        self, indices: NDArray[np.intp], measurements: Sequence[Measurement]
+    ) -> None:
         self.ledger.add(indices, measurements, len(self.rounds) + 1)
         self._take_from_queue(indices)
         if not self.ledger.pending:
@@ -275,6 +300,23 @@ class SearchEngine:
                 record["margin"], record["r2"], record["n_near_optimal"]
             )
         self._check_stop(state)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the record of the whole search."""
+        n_pool, n_measured = len(self.space), len(self.ledger.order)
+        return {
+            "n_configs": n_pool,
+            "n_features": self.space.features.shape[1],
+            "budget_class": self.plan.label,
+            "path": "coverage" if self._covers else "model",
+            "n_measured": n_measured,
+            "savings": 1.0 - n_measured / n_pool,
+            "n_rounds": len(self.rounds),
+            "best_duration": min(self.ledger.durations, default=np.inf),
+            "stop_reason": self.stop_reason,
+            "confidence": self.confidence,
+            "overhead_seconds": self.overhead_seconds,
+        }
 
     def _record_of(self, state: SearchState) -> dict[str, Any]:
         record: dict[str, Any] = {

@@ -1,5 +1,6 @@
 """The dynamic filter as a setting of the search."""
 
+from numbers import Real
 from typing import Any
 
 from sklearn.utils._param_validation import StrOptions, validate_params
@@ -8,7 +9,7 @@ from fasta_learn.configs import ConfigVectorizer
 from fasta_learn.model_selection import ModelSelector
 from fasta_learn.search._acquisition import SoftmaxMarginal
 from fasta_learn.search._active import ActiveConfigSearch
-from fasta_learn.search._budget import EqualBatches, RoutedBudget
+from fasta_learn.search._budget import EqualBatches, RoutedBudget, ScaledBudget
 from fasta_learn.search._initial import StratifiedDesign
 from fasta_learn.search._stopping import Convergence
 
@@ -44,7 +45,9 @@ def dynamic_filter_search(
     profile : {"production", "reference"}, default="production"
         The constants of its code, or those of its mathematical description.
     **overrides : dict
-        Parameters of `ActiveConfigSearch` that replace those of the profile.
+        Parameters of `ActiveConfigSearch` that replace those of the profile. A
+        number as `budget` is measured in all, the blind sample keeping its share
+        of it; the profile's own budget depends on the pool.
 
     Returns
     -------
@@ -84,4 +87,8 @@ def dynamic_filter_search(
         "vectorizer": ConfigVectorizer(),
         "target_transform": "identity",
     }
-    return ActiveConfigSearch(**{**parameters, **overrides})
+    parameters.update(overrides)
+    if isinstance(parameters["budget"], Real):
+        amount: Any = parameters["budget"]
+        parameters["budget"] = ScaledBudget(_BUDGETS[profile], amount)
+    return ActiveConfigSearch(**parameters)

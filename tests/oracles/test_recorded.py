@@ -142,3 +142,19 @@ def test_from_pool_takes_all_that_the_file_has(tmp_path):
     assert (ran.duration, ran.duration_p20, ran.duration_p80) == (0.25, 0.2, 0.3)
     assert (failed.status, failed.duration_p20) == ("out_of_resources", None)
     assert oracle.name == "tiles"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "status"),
+    [
+        ("OutOfResources", "out_of_resources"),
+        ("CompileError", "compile_error"),
+        ("PTXASError", "error"),
+    ],
+)
+def test_names_of_exceptions_become_statuses(recorded, status):
+    oracle = RecordedOracle(
+        [{"A": 1}, {"A": 2}], [np.inf, 1.0], status=[recorded, "ok"]
+    )
+    answer = oracle.measure([{"A": 1}])[0]
+    assert (answer.status, answer.reason) == (status, recorded)

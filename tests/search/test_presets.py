@@ -362,8 +362,8 @@ def test_constants_are_those_of_the_table(profile, margin, max_rounds):
 
 
 def test_overrides_replace_parameters():
-    search = dynamic_filter_search("reference", budget=9, random_state=4, verbose=1)
-    assert (search.budget, search.random_state, search.verbose) == (9, 4, 1)
+    search = dynamic_filter_search("reference", n_initial=9, random_state=4, verbose=1)
+    assert (search.n_initial, search.random_state, search.verbose) == (9, 4, 1)
     assert search.stopping == dynamic_filter_search("reference").stopping
 
 
