@@ -69,6 +69,7 @@ PUBLIC_MODULES = (
     "fasta_learn.oracles",
     "fasta_learn.datasets",
     "fasta_learn.experiments",
+    "fasta_learn.transfer",
     "fasta_learn.exceptions",
 )
 

@@ -36,3 +36,32 @@ def parse_budget(text: str) -> float | int:
             "whole number of them"
         )
     return budget
+
+
+def parse_probability(text: str) -> float:
+    """Read a probability.
+
+    Parameters
+    ----------
+    text : str
+        A number between 0 and 1 (``0.95``), or a percentage (``95%``).
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is neither.
+    """
+    try:
+        probability = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        probability = 0.0
+    if not 0 < probability < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no probability above 0 and below 1"
+        )
+    return probability

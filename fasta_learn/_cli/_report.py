@@ -23,6 +23,7 @@ _REASONS = {
     "all": "every config is measured",
     "time": "the time is used up",
     "converged": "nothing better is in sight",
+    "confident": "nothing much better is probable",
     "interrupted": "interrupted",
 }
 
@@ -93,6 +94,7 @@ def to_record(outcome: Outcome) -> dict[str, Any]:
             "best_duration_ms": float(best),
             "stop_reason": outcome.stop_reason,
             "confidence": search.confidence_,
+            "confidence_label": search.confidence_label_,
             "seconds": round(outcome.seconds, 3),
             "regret": outcome.regret_of(best),
             "catch": bool(outcome.pool.is_catch(best)),
@@ -166,13 +168,22 @@ def _summary(outcome: Outcome) -> list[tuple[str, str]]:
             f"{n_failed} failed; {format_share(1 - share)} saved",
         ),
         ("stopped", f"{_reason(outcome)}, after {outcome.seconds:.2f} s"),
-        ("confidence", search.confidence_ or "-"),
+        ("confidence", _confidence(search)),
     ]
     if isinstance(outcome.oracle, JournaledOracle):
         journal = outcome.oracle
         counts = f"{journal.n_replayed} known before, {journal.n_measured} added"
         pairs.append(("journal", f"{counts}: {journal.path}"))
     return pairs
+
+
+def _confidence(search: ActiveConfigSearch) -> str:
+    if search.confidence_ is None:
+        return "-"
+    return (
+        f"{search.confidence_:.0%} to be within 5 % of the fastest, "
+        f"{search.confidence_label_} by the rule of the dynamic filter"
+    )
 
 
 def _comparison(outcome: Outcome) -> str:

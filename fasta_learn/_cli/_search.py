@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from fasta_learn._cli._arguments import parse_budget
+from fasta_learn._cli._arguments import parse_budget, parse_probability
 from fasta_learn._cli._progress import make_progress
 from fasta_learn._cli._report import Outcome, to_record, to_text
 from fasta_learn._cli._text import write
@@ -15,7 +15,11 @@ from fasta_learn.configs import Pool, read_pool
 from fasta_learn.datasets import list_pools, load_pool
 from fasta_learn.exceptions import AllConfigsFailedError
 from fasta_learn.oracles import BaseOracle, JournaledOracle, RecordedOracle
-from fasta_learn.search import ActiveConfigSearch, dynamic_filter_search
+from fasta_learn.search import (
+    ActiveConfigSearch,
+    CertaintyStop,
+    dynamic_filter_search,
+)
 
 _DEFAULT_POOL = "mm_2048_2048_2048"
 
@@ -69,6 +73,13 @@ def add_parser(subparsers: Any) -> None:
         type=_seconds,
         metavar="SECONDS",
         help="start no further measurement after so many seconds",
+    )
+    parser.add_argument(
+        "--stop-at",
+        type=parse_probability,
+        metavar="PROBABILITY",
+        help="stop early once the result is within 5 %% of the fastest config with "
+        "this probability (0.95 or 95%%), instead of by the rule of the profile",
     )
     parser.add_argument(
         "--json", action="store_true", help="write the result as one JSON object"
@@ -141,6 +152,8 @@ def _make_search(args: argparse.Namespace) -> ActiveConfigSearch:
     }
     if args.budget is not None:
         settings["budget"] = args.budget
+    if args.stop_at is not None:
+        settings["stopping"] = CertaintyStop(probability=args.stop_at)
     if args.profile == "default":
         return ActiveConfigSearch(**settings)
     return dynamic_filter_search(args.profile, **settings)

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ from fasta_learn.exceptions import JournalMismatchError
 from fasta_learn.oracles._base import BaseOracle
 from fasta_learn.oracles._journal_file import JournalFile
 from fasta_learn.oracles._measurement import Measurement
+
+# Between the key of a config, in which JSON escapes it, and the number of a repeat.
+_REPEAT = "\n"
 
 
 class JournaledOracle(BaseOracle):
@@ -88,6 +91,7 @@ class JournaledOracle(BaseOracle):
         self._fingerprint = fingerprint
         self._pool_hash: str | None = None
         self._file = JournalFile(self.path)
+        self._n_repeats: Counter[str] = Counter()
         self._is_open = False
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
@@ -113,6 +117,7 @@ class JournaledOracle(BaseOracle):
         configs = list(configs)
         keys = sorted(config_key(config) for config in configs)
         self._pool_hash = hashlib.sha256("\n".join(keys).encode()).hexdigest()
+        self._n_repeats.clear()
         self._open()
         self.oracle.open_pool(configs)
 
@@ -160,9 +165,48 @@ class JournaledOracle(BaseOracle):
             The file is not a journal, a line of it is corrupted, or the inner oracle
             answers with too few or too many measurements.
         """
+        configs = list(configs)
+        keys = [config_key(config) for config in configs]
+        yield from self._answer(keys, configs, self.oracle.measure_each)
+
+    def remeasure_each(self, configs: Iterable[Any]) -> Iterator[Measurement]:
+        """Measure known configs anew, and keep each repeat as a record of its own.
+
+        The first repeat of a config that is asked for is the first in the journal,
+        the second the second. So whoever starts again has the repeats of before
+        answered from the journal, and then measures further ones.
+
+        Parameters
+        ----------
+        configs : iterable of length n
+            The configs.
+
+        Yields
+        ------
+        Measurement
+            In the order of the configs.
+
+        Raises
+        ------
+        JournalMismatchError
+            The journal is of another pool or another fingerprint.
+        ValueError
+            The file is not a journal, a line of it is corrupted, or the inner oracle
+            answers with too few or too many measurements.
+        """
+        configs, keys = list(configs), []
+        for config in configs:
+            key = config_key(config)
+            self._n_repeats[key] += 1
+            keys.append(f"{key}{_REPEAT}{self._n_repeats[key]}")
+        yield from self._answer(keys, configs, self.oracle.remeasure_each)
+
+    def _answer(
+        self, keys: list[str], configs: list[Any], measure_each: Callable
+    ) -> Iterator[Measurement]:
         if not self._is_open:
             self._open()
-        batch = _Batch(self, list(configs))
+        batch = _Batch(self, keys, configs, measure_each)
         for key in batch.keys:
             if not batch.measure_until(key):
                 self.n_replayed += 1
@@ -193,7 +237,8 @@ class JournaledOracle(BaseOracle):
         Returns
         -------
         list of (dict, Measurement)
-            Configs and their measurements, in the order they were measured.
+            Configs and their measurements, in the order they were measured. Repeats
+            of a config are left out.
 
         Raises
         ------
@@ -204,7 +249,7 @@ class JournaledOracle(BaseOracle):
         """
         file = JournalFile(Path(path))
         file.read()
-        return list(file.records.values())
+        return [record for key, record in file.records.items() if _REPEAT not in key]
 
     def _open(self) -> None:
         self._is_open = False
@@ -217,7 +262,7 @@ class JournaledOracle(BaseOracle):
 
     def _record(self, key: str, measurement: Measurement) -> None:
         self.n_measured += 1
-        self._file.append(key, json.loads(key), measurement)
+        self._file.append(key, json.loads(key.split(_REPEAT)[0]), measurement)
 
 
 class _Batch:
@@ -228,10 +273,17 @@ class _Batch:
     began is left out.
     """
 
-    def __init__(self, journal: JournaledOracle, configs: list[Any]) -> None:
-        self.keys = [config_key(config) for config in configs]
+    def __init__(
+        self,
+        journal: JournaledOracle,
+        keys: list[str],
+        configs: list[Any],
+        measure_each: Callable[[Iterable[Any]], Iterator[Measurement]],
+    ) -> None:
+        self.keys = keys
         self._configs = configs
         self._journal = journal
+        self._measure_each = measure_each
         self._under_way: deque[str] = deque()
         self._answers: Iterator[Measurement] | None = None
 
@@ -267,7 +319,7 @@ class _Batch:
 
     def _record_next(self) -> str | None:
         if self._answers is None:
-            self._answers = iter(self._journal.oracle.measure_each(self._missing()))
+            self._answers = iter(self._measure_each(self._missing()))
         measurement = next(self._answers, None)
         if measurement is None:
             return None

@@ -14,21 +14,26 @@ from fasta_learn.search._budget import (
     RoutedBudget,
     ScaledBudget,
 )
+from fasta_learn.search._cost import ExpectedImprovementPerSecond
 from fasta_learn.search._initial import CentredDesign, RandomDesign, StratifiedDesign
 from fasta_learn.search._presets import dynamic_filter_search
+from fasta_learn.search._racing import Racing
 from fasta_learn.search._state import SearchState
-from fasta_learn.search._stopping import Convergence
+from fasta_learn.search._stopping import CertaintyStop, Convergence
 
 __all__ = [
     "ActiveConfigSearch",
     "BudgetPlan",
     "CentredDesign",
+    "CertaintyStop",
     "Convergence",
     "EqualBatches",
     "ExpectedImprovement",
+    "ExpectedImprovementPerSecond",
     "FixedBatch",
     "Greedy",
     "GrowingBatch",
+    "Racing",
     "RandomDesign",
     "RoutedBudget",
     "ScaledBudget",

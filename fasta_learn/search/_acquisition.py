@@ -29,8 +29,9 @@ class Greedy:
         ndarray of shape (n_configs,)
             Distinct available pool indices, best first.
         """
-        mean = _surrogate(state).mean[state.available]
-        return state.available[np.argsort(mean, kind="stable")[:n_configs]]
+        surrogate, candidates = _surrogate(state), state.candidates
+        order = np.argsort(surrogate.mean[candidates], kind="stable")
+        return candidates[order[:n_configs]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,17 @@ class ExpectedImprovement:
     next one is taken, and so do pending proposals (Ginsbourger et al., "Kriging is
     well-suited to parallelize optimization", 2010). A surrogate without standard
     deviations makes it greedy.
+
+    Parameters
+    ----------
+    avoid_failures : bool, default=False
+        Whether, once a config has failed, improvements are multiplied by the
+        probability that a config runs, and configs that rather fail are taken only if
+        no others are left. It saves failed measurements where many configs fail, and
+        it loses the fastest config where that stands right beside those that fail.
     """
+
+    avoid_failures: bool = False
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
         """Return the pool indices to measure.
@@ -58,34 +69,96 @@ class ExpectedImprovement:
         ndarray of shape (n_configs,)
             Distinct available pool indices, best first.
         """
-        surrogate = _surrogate(state)
-        if surrogate.std is None:
+        if _surrogate(state).std is None:
             return Greedy()(state, n_configs)
-        std = surrogate.std
-        for row in state.pending:
-            std = surrogate.imagine(int(row))
-        gain = surrogate.incumbent - surrogate.mean
-        free = np.zeros(len(gain), dtype=bool)
-        free[state.available] = True
-        chosen = np.empty(n_configs, dtype=np.intp)
-        for i in range(n_configs):
-            chosen[i] = _most_promising(gain, std, np.flatnonzero(free))
-            free[chosen[i]] = False
-            if i + 1 < n_configs:
-                std = surrogate.imagine(int(chosen[i]))
-        surrogate.forget()
-        return chosen
+        candidates, log_price = state.candidates, None
+        if self.avoid_failures:
+            candidates, log_price = price_failures(state, n_configs)
+        return choose_improvements(state, n_configs, candidates, log_price)
 
 
-def _most_promising(gain: NDArray, std: NDArray, candidates: NDArray) -> int:
-    """Return the candidate of the largest expected improvement."""
-    deviation = np.maximum(std[candidates], 1e-300)
-    ratio = gain[candidates] / deviation
+def price_failures(
+    state: SearchState, n_configs: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64] | None]:
+    """Return which configs to choose from, and the price of their risk to fail.
+
+    Parameters
+    ----------
+    state : SearchState
+        The search, with a fitted surrogate.
+    n_configs : int
+        How many are to be chosen.
+
+    Returns
+    -------
+    candidates : ndarray of shape (n_candidates,)
+        Those that rather run than fail, if these are enough, else all.
+    log_price : ndarray of shape (n_candidates,) or None
+        Minus the logarithm of the probability that each runs; None while none failed.
+    """
+    candidates, success = state.candidates, state.success
+    if success is None:
+        return candidates, None
+    likely = candidates[success[candidates] >= 0.5]
+    if len(likely) >= n_configs:
+        candidates = likely
+    return candidates, -np.log(np.maximum(success[candidates], 1e-300))
+
+
+def choose_improvements(
+    state: SearchState,
+    n_configs: int,
+    candidates: NDArray[np.intp],
+    log_price: NDArray | None,
+) -> NDArray[np.intp]:
+    """Return the pool indices of the largest expected improvements, one by one.
+
+    Parameters
+    ----------
+    state : SearchState
+        The search, with a surrogate that has standard deviations.
+    n_configs : int
+        How many to choose.
+    candidates : ndarray of shape (n_candidates,)
+        Available pool indices.
+    log_price : ndarray of shape (n_candidates,) or None
+        Logarithm of what the improvement at each of the candidates is divided by.
+
+    Returns
+    -------
+    ndarray of shape (n_configs,)
+        Distinct candidates, best first.
+    """
+    surrogate = _surrogate(state)
+    std = surrogate.std
+    for row in state.pending:
+        std = surrogate.imagine(int(row))
+    assert std is not None
+    gain = surrogate.incumbent - surrogate.mean
+    chosen: list[int] = []
+    while len(chosen) < n_configs and len(candidates):
+        if chosen:
+            std = surrogate.imagine(chosen[-1])
+        best = _most_promising(gain[candidates], std[candidates], log_price)
+        chosen.append(int(candidates[best]))
+        candidates = np.delete(candidates, best)
+        log_price = None if log_price is None else np.delete(log_price, best)
+    surrogate.forget()
+    return np.array(chosen, dtype=np.intp)
+
+
+def _most_promising(gain: NDArray, std: NDArray, log_price: NDArray | None) -> int:
+    """Return the position of the largest expected improvement for its price."""
+    deviation = np.maximum(std, 1e-300)
+    ratio = gain / deviation
     density = np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi)
     improvement = deviation * (ratio * ndtr(ratio) + density)
     # Far below the incumbent all improvements underflow: the least hopeless wins.
-    best = improvement if improvement.max() > 1e-300 else ratio
-    return int(candidates[np.argmax(best)])
+    if not improvement.max() > 1e-300:
+        return int(np.argmax(ratio))
+    if log_price is not None:
+        improvement *= np.exp(log_price.min() - log_price)
+    return int(np.argmax(improvement))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,13 @@ from fasta_learn._compat import (
     _fit_context,
 )
 from fasta_learn.search._base import BaseSearch
-from fasta_learn.search._parameters import ACQUISITIONS, DESIGNS, as_indices
+from fasta_learn.search._parameters import (
+    ACQUISITIONS,
+    DESIGNS,
+    as_indices,
+    find_open_proposals,
+)
+from fasta_learn.search._racing import Racing
 from fasta_learn.search._report import report_round
 from fasta_learn.search._source import Source, make_source, measure_batch
 from fasta_learn.search._target import TRANSFORMS
@@ -40,7 +46,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         that answers a `BudgetPlan`.
     n_initial : "auto", float or int, default="auto"
         Share of the pool, or number of configs, of the blind sample; "auto" takes
-        three more than there are features.
+        three more than there are features, or five with a prior.
     batch_size : "auto", int or callable, default="auto"
         How many configs to propose at a time after that. "auto" proposes one, and
         from 64 measured configs on one for each 32 of them. Or a function of the
@@ -57,19 +63,23 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         of ``(state, n_configs)`` that answers pool indices.
     stopping : callable, default=None
         Function of ``(state, rounds)``, asked after each round, that answers why to
-        stop early, or None to go on. See `Convergence`.
-    prior : None, default=None
-        Place of the transfer from recorded pools; there is none yet.
+        stop early, or None to go on. See `CertaintyStop` and `Convergence`.
+    prior : PoolPrior or object with ``predict``, default=None
+        What recorded pools tell; its ``predict(configs)`` answers the share of the
+        best speed that each config of the pool may lose. "centred" leans to it.
     init_configs : list of configs or of pool indices, default=None
         Configs known to be good; they are measured first, as part of the budget.
+    racing : Racing, default=None
+        Measures near-tied finalists again, as part of the budget, before the best
+        config is named. By default, none is measured twice.
     time_budget : float, default=None
         Seconds after which no further measurement is started.
     vectorizer : "auto" or transformer, default="auto"
         Makes features of configs; fitted on the whole pool. "auto" is
         ``ConfigVectorizer(log2="auto", boolean=True, categorical=True)``.
     target_transform : {"auto", "speed", "log", "identity"}, default="auto"
-        What the surrogate learns: the share of the best speed that a config loses
-        (a failed one loses all), the logarithm of the duration, or the duration.
+        What the surrogate learns of the configs that ran: the share of the best
+        speed that a config loses, the logarithm of its duration, or the duration.
         "auto" is "speed" for the default estimator and "log" for others.
     random_state : int, RandomState instance or None, default=None
         Seed of every random choice; with an int the search is repeatable.
@@ -91,23 +101,29 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         Number of configs that may be measured in all.
     stop_reason_ : str or None
         "budget", "all" (nothing of the pool is left), "time", "callback", or what
-        `stopping` answered ("converged"); None while the search goes on.
-    confidence_ : {"high", "med", "low"} or None
-        Trust in the result by the rule of the dynamic filter: how many near-optimal
-        configs are known, and whether the surrogate expects better ones.
+        `stopping` answered ("confident", "converged"); None while the search goes on.
+    confidence_ : float or None
+        Estimated probability that the best measured config is within 5 % of the best
+        of the pool; None while none ran.
+    confidence_label_ : {"high", "med", "low"} or None
+        Trust in the result by the rule of the dynamic filter.
     rounds_ : list of dict
         A record for each round: round, basis (the model), r2, margin (best prediction
         of an unmeasured config over the best duration), n_near_optimal (measured
-        within 5 % of the best), n_measured, best_duration.
+        within 5 % of the best), n_measured, best_duration, and confidence and
+        confidence_label as they were then.
     results_ : pandas.DataFrame
         A row for each measurement, in order: index, duration (ms), status, round,
         predicted (ms, NaN for the blind sample), reason.
+    replicates_ : pandas.DataFrame
+        A row for each repeated measurement of `racing`: index, duration (ms), status,
+        round (of the race), reason.
     summary_ : dict
         The record of the whole search: n_configs, n_features, budget_class, path
         ("coverage" if configs were drawn at random for want of a surrogate, else
         "model"), n_measured,
-        savings, n_rounds, best_duration (ms), stop_reason, confidence and
-        overhead_seconds (time spent on decisions).
+        savings, n_rounds, best_duration (ms), stop_reason, confidence,
+        confidence_label and overhead_seconds (time spent on decisions).
     best_estimator_ : regressor
         The surrogate, fitted to all measurements.
     n_features_in_ : int
@@ -166,8 +182,9 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         "initial_design": [StrOptions(set(DESIGNS)), callable],
         "acquisition": [StrOptions(set(ACQUISITIONS)), callable],
         "stopping": [callable, None],
-        "prior": [None],
+        "prior": [HasMethods(["predict"]), None],
         "init_configs": ["array-like", None],
+        "racing": [Racing, None],
         "time_budget": [Interval(Real, 0, None, closed="neither"), None],
         "vectorizer": [StrOptions({"auto"}), HasMethods(["fit", "transform"])],
         "target_transform": [StrOptions({"auto", *TRANSFORMS})],
@@ -185,8 +202,9 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         initial_design: Any = "centred",
         acquisition: Any = "auto",
         stopping: Any = None,
-        prior: None = None,
+        prior: Any = None,
         init_configs: Any = None,
+        racing: Racing | None = None,
         time_budget: float | None = None,
         vectorizer: Any = "auto",
         target_transform: str = "auto",
@@ -202,6 +220,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         self.stopping = stopping
         self.prior = prior
         self.init_configs = init_configs
+        self.racing = racing
         self.time_budget = time_budget
         self.vectorizer = vectorizer
         self.target_transform = target_transform
@@ -246,7 +265,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
 
     def _run(self, source: Source, X: Any) -> None:
         engine = self._engine
-        limit = max(engine.n_budget, engine.plan.n_coverage)
+        limit = max(engine.n_total, engine.plan.n_coverage)
         root = self._init_callback_context(max_subtasks=limit)
 
         def announce() -> None:
@@ -264,7 +283,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
                 self._sync()
             if self.verbose:
                 for record in engine.rounds[n_rounds:]:
-                    report_round(record, engine.n_budget)
+                    report_round(record, engine.n_total)
         root.call_on_fit_task_end(estimator=self, X=X)
 
     def propose(
@@ -346,7 +365,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         engine = self._engine_for(X)
         if indices is None:
             indices, results = self._locate(X, results, engine)
-        measurements = engine.ledger.check_batch(indices, results)
+        measurements = engine.check_batch(indices, results)
         self._open(X, engine)
         if len(indices):
             engine.record(indices, measurements)
@@ -376,16 +395,6 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
             An index is no open proposal.
         """
         self._check_open()
-        released = as_indices(np.atleast_1d(indices))
-        if released is None:
-            raise ValueError(f"indices must be whole numbers, got {indices!r}.")
-        self._engine.ledger.check_indices(released)
-        unknown = set(released.tolist()) - set(self._engine.ledger.pending)
-        if unknown:
-            raise ValueError(
-                f"{sorted(unknown)} are no open proposals; discard only what propose() "
-                "answered and partial_fit() has not seen."
-            )
-        self._engine.discard(released)
+        self._engine.discard(find_open_proposals(self._engine, indices))
         self._sync()
         return self

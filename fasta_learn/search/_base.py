@@ -1,5 +1,6 @@
 """The parts of a search estimator that hold and show its state."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,12 @@ from fasta_learn.search._budget import plan_budget
 from fasta_learn.search._engine import SearchEngine
 from fasta_learn.search._ledger import check_results
 from fasta_learn.search._parameters import find_init_configs, make_policies
+from fasta_learn.search._prior import (
+    lean_policies,
+    leaning_n_initial,
+    predict_costs,
+)
+from fasta_learn.search._race_engine import RacingEngine, replicates_frame
 from fasta_learn.search._space import PoolSpace, default_vectorizer
 
 
@@ -71,6 +78,12 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         )
 
     @property
+    def replicates_(self) -> pd.DataFrame:
+        """A row for each repeated measurement of a finalist, in order."""
+        self._check_open()
+        return replicates_frame(self._engine)
+
+    @property
     def summary_(self) -> dict[str, Any]:
         """The record of the whole search."""
         self._check_open()
@@ -83,13 +96,17 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             default_vectorizer() if self.vectorizer == "auto" else self.vectorizer
         )
         space = PoolSpace(pool, vectorizer)
-        plan = plan_budget(
-            self.budget, self.n_initial, len(space), space.features.shape[1]
-        )
-        return SearchEngine(
+        costs = predict_costs(self.prior, space)
+        first = self.n_initial if costs is None else leaning_n_initial(self.n_initial)
+        plan = plan_budget(self.budget, first, len(space), space.features.shape[1])
+        racing = self.racing
+        if racing is not None:
+            plan = racing.reserve(plan)
+        engine = SearchEngine if racing is None else partial(RacingEngine, racing)
+        return engine(
             space,
             plan,
-            make_policies(self.get_params(deep=False)),
+            lean_policies(make_policies(self.get_params(deep=False)), costs),
             check_random_state(self.random_state),
             find_init_configs(space, self.init_configs, plan.n_budget),
         )
@@ -142,18 +159,17 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def _sync(self) -> None:
         """Bring the public attributes up to date."""
         engine = self._engine
-        ledger, best = engine.ledger, engine.ledger.best
         self.best_index_: int | None = None
         self.best_config_: Any = None
         self.best_duration_ = np.inf
-        if best is not None:
-            self.best_index_ = ledger.order[best]
-            self.best_config_ = engine.space.items[ledger.order[best]]
-            self.best_duration_ = ledger.durations[best]
-        self.n_measured_ = len(ledger.order)
-        self.n_budget_ = engine.n_budget
+        if engine.result is not None:
+            self.best_index_, self.best_duration_ = engine.result
+            self.best_config_ = engine.space.items[self.best_index_]
+        self.n_measured_ = len(engine.ledger.order)
+        self.n_budget_ = engine.n_total
         self.stop_reason_ = engine.stop_reason
         self.confidence_ = engine.confidence
+        self.confidence_label_ = engine.confidence_label
         self.rounds_ = engine.rounds
 
     def __getstate__(self) -> dict[str, Any]:

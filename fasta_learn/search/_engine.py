@@ -1,9 +1,8 @@
 """The search itself: which configs next, what they tell, when to stop."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,44 +11,19 @@ from sklearn.exceptions import NotFittedError
 
 from fasta_learn.oracles import Measurement
 from fasta_learn.search._budget import BudgetPlan
+from fasta_learn.search._certainty import estimate_certainty
+from fasta_learn.search._feasibility import FeasibilityModel
 from fasta_learn.search._initial import RandomDesign
 from fasta_learn.search._ledger import Ledger
+from fasta_learn.search._policies import Policies, checked_choice
+from fasta_learn.search._prior import lean_surrogate
 from fasta_learn.search._space import PoolSpace
 from fasta_learn.search._state import SearchState
 from fasta_learn.search._stopping import label_confidence
-from fasta_learn.search._surrogate import make_surrogate
+from fasta_learn.search._subset import open_surrogate
 from fasta_learn.search._target import from_target, to_target
 
 _NONE = np.empty(0, dtype=np.intp)
-
-
-@dataclass(frozen=True)
-class Policies:
-    """What a search decides by.
-
-    Attributes
-    ----------
-    estimator : regressor
-        Unfitted surrogate.
-    target_transform : str
-        What it learns.
-    initial_design, acquisition : callable
-        Functions of ``(state, n_configs)`` that answer pool indices.
-    batch_size : callable
-        Function of the state that answers a number.
-    stopping : callable or None
-        Function of ``(state, rounds)`` that answers a reason or None.
-    time_budget : float or None
-        Seconds after which nothing more is proposed.
-    """
-
-    estimator: Any
-    target_transform: str
-    initial_design: Callable[[SearchState, int], NDArray[np.intp]]
-    acquisition: Callable[[SearchState, int], NDArray[np.intp]]
-    batch_size: Callable[[SearchState], int]
-    stopping: Callable[[SearchState, list[dict[str, Any]]], str | None] | None
-    time_budget: float | None
 
 
 class SearchEngine:
@@ -72,17 +46,19 @@ class SearchEngine:
     ----------
     ledger : Ledger
         Proposals and measurements.
+    is_racing : bool
+        Whether what is proposed was measured before.
     rounds : list of dict
         A record for each round. A round ends when no proposal is open.
     n_budget : int
         Measurements that may be made in all.
     stop_reason : str or None
         Why nothing more is proposed; None while the search goes on.
-    confidence : str or None
-        Label of the result so far.
     overhead_seconds : float
         Time spent on decisions; nothing depends on it.
     """
+
+    is_racing = False
 
     def __init__(
         self,
@@ -97,10 +73,11 @@ class SearchEngine:
         self.rounds: list[dict[str, Any]] = []
         self.n_budget = plan.n_budget
         self.stop_reason: str | None = None
-        self.confidence: str | None = None
         self.overhead_seconds = 0.0
         self._covers = False
-        self.surrogate = make_surrogate(policies.estimator, space.features)
+        surrogate = open_surrogate(policies.estimator, space.features, rng)
+        self.surrogate = lean_surrogate(surrogate, policies)
+        self._feasibility = FeasibilityModel(space.features)
         self._rng = rng
         self._n_fitted = 0
         self._fitted: tuple[int, Any] = (0, None)
@@ -112,7 +89,7 @@ class SearchEngine:
         n_blind = self.plan.n_initial - len(chosen)
         if n_blind > 0:
             self.ledger.discarded.update(chosen)
-            blind = _checked(
+            blind = checked_choice(
                 self.policies.initial_design, self.state("initial"), n_blind
             )
             self.ledger.discarded.difference_update(chosen)
@@ -132,12 +109,26 @@ class SearchEngine:
             path=path,
             surrogate=self.surrogate if path == "model" else None,
             rng=self._rng,
+            predicted=np.array(self.ledger.predicted),
+            target_transform=self.policies.target_transform,
+            seconds=np.array(self.ledger.seconds),
+            feasibility=self._feasibility if path == "model" else None,
         )
 
     @property
     def is_over(self) -> bool:
         """Whether no further measurement may be started."""
         return self.stop_reason is not None or self._out_of_time
+
+    @property
+    def confidence(self) -> float | None:
+        """Probability that the best is near the best of the pool; None at first."""
+        return self.rounds[-1]["confidence"] if self.rounds else None
+
+    @property
+    def confidence_label(self) -> str | None:
+        """Trust in the result by the rule of the dynamic filter; None at first."""
+        return self.rounds[-1]["confidence_label"] if self.rounds else None
 
     @property
     def _out_of_time(self) -> bool:
@@ -210,7 +201,7 @@ class SearchEngine:
         if state.path == "coverage":
             self._covers = True
             return RandomDesign()(state, n_configs)
-        return _checked(self.policies.acquisition, state, n_configs)
+        return checked_choice(self.policies.acquisition, state, n_configs)
 
     def _refresh(self) -> bool:
         """Fit the surrogate to all that is known; False if that is too little."""
@@ -236,6 +227,30 @@ class SearchEngine:
         """Durations in ms of predicted targets."""
         best = min(self.ledger.durations)
         return from_target(target, best, self.policies.target_transform)
+
+    @property
+    def result(self) -> tuple[int, float] | None:
+        """Pool index and duration in ms of the best config; None while none ran."""
+        best = self.ledger.best
+        if best is None:
+            return None
+        return self.ledger.order[best], self.ledger.durations[best]
+
+    @property
+    def n_total(self) -> int:
+        """Measurements that may be made in all."""
+        return self.n_budget
+
+    @property
+    def open_proposals(self) -> list[int]:
+        """Pool indices that were proposed and not answered."""
+        return list(self.ledger.pending)
+
+    def check_batch(
+        self, indices: NDArray[np.intp], results: Sequence[Any]
+    ) -> list[Measurement]:
+        """Return the batch as measurements, or say what is wrong with it."""
+        return self.ledger.check_batch(indices, results)
 
     def fitted_estimator(self) -> Any:
         """Return the surrogate as a regressor fitted to all measurements."""
@@ -296,7 +311,8 @@ class SearchEngine:
         record = self._record_of(state)
         self.rounds.append(record)
         if self.ledger.n_ok:
-            self.confidence = label_confidence(
+            record["confidence"] = estimate_certainty(state)
+            record["confidence_label"] = label_confidence(
                 record["margin"], record["r2"], record["n_near_optimal"]
             )
         self._check_stop(state)
@@ -312,9 +328,10 @@ class SearchEngine:
             "n_measured": n_measured,
             "savings": 1.0 - n_measured / n_pool,
             "n_rounds": len(self.rounds),
-            "best_duration": min(self.ledger.durations, default=np.inf),
+            "best_duration": np.inf if self.result is None else self.result[1],
             "stop_reason": self.stop_reason,
             "confidence": self.confidence,
+            "confidence_label": self.confidence_label,
             "overhead_seconds": self.overhead_seconds,
         }
 
@@ -327,11 +344,13 @@ class SearchEngine:
             "n_near_optimal": state.count_near_optimal(),
             "n_measured": len(state.measured),
             "best_duration": float(state.durations.min()),
+            "confidence": None,
+            "confidence_label": None,
         }
         if state.surrogate is not None:
             record["basis"] = state.surrogate.basis
             record["r2"] = state.surrogate.r2
-            unmeasured = np.setdiff1d(np.arange(len(self.space)), state.measured)
+            unmeasured = state.unmeasured
             record["margin"] = np.inf
             if len(unmeasured) and record["best_duration"] > 0:
                 best_unmeasured = float(self._predicted(unmeasured).min())
@@ -351,23 +370,3 @@ class SearchEngine:
     def stop(self, reason: str | None) -> None:
         """End the search for a reason; None goes on."""
         self.stop_reason = reason
-
-
-def _checked(
-    policy: Callable[[SearchState, int], NDArray[np.intp]],
-    state: SearchState,
-    n_configs: int,
-) -> NDArray[np.intp]:
-    """Ask a policy for configs and refuse an answer that can't be measured."""
-    chosen = np.asarray(policy(state, n_configs))
-    if (
-        chosen.ndim != 1
-        or not np.issubdtype(chosen.dtype, np.integer)
-        or not 1 <= len(np.unique(chosen)) == len(chosen) <= n_configs
-        or not np.isin(chosen, state.available).all()
-    ):
-        raise ValueError(
-            f"{policy!r} answered {chosen!r}; a policy must answer a 1-D array of 1 to "
-            f"{n_configs} distinct indices out of state.available."
-        )
-    return chosen.astype(np.intp)

@@ -88,7 +88,7 @@ class CentredDesign:
 
     Parameters
     ----------
-    concentration : float, default=30
+    concentration : float, default=15
         How fast the probability falls: by exp(-concentration) over the whole range
         of one feature.
     balance : float, default=1.5
@@ -96,7 +96,7 @@ class CentredDesign:
         for each time.
     """
 
-    concentration: float = 30.0
+    concentration: float = 15.0
     balance: float = 1.5
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
@@ -114,7 +114,7 @@ class CentredDesign:
         ndarray of shape (n_configs,)
             Distinct available pool indices.
         """
-        log_weight = -self.concentration * _centre_distance(state.features)
+        log_weight = self._preference(state)
         free = np.full(len(state.features), -np.inf)
         free[state.available] = 0.0
         columns = _by_cardinality(state.features) or [np.zeros(len(state.features))]
@@ -131,6 +131,10 @@ class CentredDesign:
             for count, level in zip(counts, levels, strict=True):
                 count[level[chosen[i]]] += 1
         return chosen
+
+    def _preference(self, state: SearchState) -> NDArray[np.float64]:
+        """Logarithm of the weight that each config has at first."""
+        return -self.concentration * _centre_distance(state.features)
 
 
 def _centre_distance(features: NDArray) -> NDArray:

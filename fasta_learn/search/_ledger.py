@@ -34,6 +34,8 @@ class Ledger:
         The round each was measured in.
     predicted : list of float
         The durations in ms that were predicted when they were proposed, else NaN.
+    seconds : list of float
+        What each measurement cost in s, NaN where that is not known.
     pending : dict of int to float
         Proposed and not yet measured indices with their predictions.
     discarded : set of int
@@ -48,6 +50,7 @@ class Ledger:
         self.reasons: list[str | None] = []
         self.rounds: list[int] = []
         self.predicted: list[float] = []
+        self.seconds: list[float] = []
         self.pending: dict[int, float] = {}
         self.discarded: set[int] = set()
 
@@ -98,6 +101,7 @@ class Ledger:
             self.reasons.append(measurement.reason)
             self.rounds.append(round_number)
             self.predicted.append(self.pending.pop(index, np.nan))
+            self.seconds.append(_seconds_of(measurement))
             self.discarded.discard(index)
 
     def available(self) -> NDArray[np.intp]:
@@ -130,6 +134,13 @@ class Ledger:
             f"all {len(self.order)} measured configs failed: {listed}. Check one of "
             "them by hand, or raise `budget` to try more of the pool."
         )
+
+
+def _seconds_of(measurement: Measurement) -> float:
+    """Seconds of compiling and running, as far as they are known."""
+    parts = (measurement.compile_seconds, measurement.run_seconds)
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else np.nan
 
 
 def check_results(results: Sequence[Any]) -> list[Measurement]:

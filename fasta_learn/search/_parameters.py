@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from fasta_learn.gaussian_process import AnovaGaussianProcess
 from fasta_learn.search._acquisition import ExpectedImprovement, Greedy
 from fasta_learn.search._budget import FixedBatch, GrowingBatch
-from fasta_learn.search._engine import Policies
+from fasta_learn.search._engine import SearchEngine
 from fasta_learn.search._initial import CentredDesign, RandomDesign, StratifiedDesign
+from fasta_learn.search._policies import Policies
 from fasta_learn.search._space import PoolSpace
 
 DESIGNS = {
@@ -130,3 +131,38 @@ def find_init_configs(
             f"{n_budget} measurements; give fewer or raise `budget`."
         )
     return indices
+
+
+def find_open_proposals(engine: SearchEngine, indices: Any) -> NDArray[np.intp]:
+    """Return pool indices if all of them are open proposals.
+
+    Parameters
+    ----------
+    engine : SearchEngine
+        The search.
+    indices : array-like of int of shape (n_configs,)
+        The indices.
+
+    Returns
+    -------
+    ndarray of shape (n_configs,)
+        The same.
+
+    Raises
+    ------
+    ValueError
+        One of them is no open proposal, occurs twice or is no whole number.
+    IndexError
+        An index is not in the pool.
+    """
+    found = as_indices(np.atleast_1d(indices))
+    if found is None:
+        raise ValueError(f"indices must be whole numbers, got {indices!r}.")
+    engine.ledger.check_indices(found)
+    unknown = set(found.tolist()) - set(engine.open_proposals)
+    if unknown:
+        raise ValueError(
+            f"{sorted(unknown)} are no open proposals; discard only what propose() "
+            "answered and partial_fit() has not seen."
+        )
+    return found

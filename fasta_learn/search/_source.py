@@ -1,6 +1,7 @@
 """Where a search gets its measurements from."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,24 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from fasta_learn.oracles import Measurement
 from fasta_learn.search._engine import SearchEngine
-from fasta_learn.search._ledger import as_measurement, check_results
+from fasta_learn.search._ledger import as_measurement
 from fasta_learn.search._space import PoolSpace
 
-# Measures pool indices one after the other, taking the next only when it is due.
-Source = Callable[[Iterable[int]], Iterator[Measurement]]
+
+@dataclass(frozen=True)
+class Source:
+    """What measures pool indices one after the other, taking each when it is due.
+
+    Attributes
+    ----------
+    measure, remeasure : callable
+        Functions from pool indices to measurements; the second measures anew what is
+        known already.
+    """
+
+    measure: Callable[[Iterable[int]], Iterator[Measurement]]
+    remeasure: Callable[[Iterable[int]], Iterator[Measurement]]
+
 
 _WAYS = "call fit(X, durations), fit(X, oracle) or fit(X, oracle=oracle)."
 
@@ -33,7 +47,7 @@ def make_source(space: PoolSpace, y: Any, oracle: Any) -> Source:
     Returns
     -------
     Source
-        A function from pool indices to measurements.
+        Its functions answer pool indices by measurements.
 
     Raises
     ------
@@ -64,12 +78,15 @@ def _recorded(space: PoolSpace, y: Any) -> Source:
         y = y.astype(np.float64)
     except ValueError as error:
         raise ValueError(f"durations must be numbers, in ms: {error}.") from error
-    recorded = check_results(y.tolist())
+    # Only the first bad duration is looked at, for its error: a large pool is not
+    # turned into a million objects.
+    for position in np.flatnonzero(np.isnan(y) | (y < 0))[:1]:
+        as_measurement(y[position], int(position))
 
     def measure(indices: Iterable[int]) -> Iterator[Measurement]:
-        return (recorded[index] for index in indices)
+        return (as_measurement(y[index], index) for index in indices)
 
-    return measure
+    return Source(measure, measure)
 
 
 def _live(space: PoolSpace, oracle: Any) -> Source:
@@ -80,10 +97,10 @@ def _live(space: PoolSpace, oracle: Any) -> Source:
         )
     oracle.open_pool(space.items)
 
-    def measure(indices: Iterable[int]) -> Iterator[Measurement]:
-        return oracle.measure_each(space.items[index] for index in indices)
+    def through(method: Callable[[Iterable[Any]], Iterator[Measurement]]) -> Any:
+        return lambda indices: method(space.items[index] for index in indices)
 
-    return measure
+    return Source(through(oracle.measure_each), through(oracle.remeasure_each))
 
 
 def measure_batch(
@@ -118,8 +135,9 @@ def measure_batch(
             yield index
 
     answers: list[Measurement] = []
+    measure = source.remeasure if engine.is_racing else source.measure
     try:
-        for answer in source(due()):
+        for answer in measure(due()):
             answers.append(as_measurement(answer, len(answers)))
             if len(answers) > len(batch):
                 break

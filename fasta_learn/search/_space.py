@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from fasta_learn.configs import ConfigVectorizer, config_key
+from fasta_learn.configs import ConfigVectorizer
 from fasta_learn.configs._tables import frame_to_configs, holds_configs, is_named_frame
-
-# Stands for the index of a row that the pool holds more than once.
-_AMBIGUOUS = -1
+from fasta_learn.search._identity import Identities, same_items
 
 
 class PoolSpace:
@@ -40,7 +38,7 @@ class PoolSpace:
 
     def __init__(self, X: Any, vectorizer: Any):
         self.items: Sequence[Any] = _items(X)
-        self._position = _positions(self.items)
+        self._identities = _identify(self.items)
         self.vectorizer = clone(vectorizer).fit(X)
         values = np.asarray(self.vectorizer.transform(X), dtype=np.float64)
         self._low = values.min(axis=0)
@@ -59,11 +57,7 @@ class PoolSpace:
 
     def holds(self, X: Any) -> bool:
         """Tell whether X lists the same configs in the same order."""
-        items = _items(X)
-        return len(items) == len(self) and all(
-            _key(mine) == _key(other)
-            for mine, other in zip(self.items, items, strict=True)
-        )
+        return same_items(self.items, _items(X))
 
     def positions(self, X: Any) -> NDArray[np.intp]:
         """Return the pool indices of configs or rows.
@@ -75,18 +69,18 @@ class PoolSpace:
         """
         found = np.empty(len(X), dtype=np.intp)
         for i, item in enumerate(_items(X)):
-            position = self._position.get(_key(item))
-            if position is None:
+            positions = self._identities.find(item)
+            if not positions:
                 raise ValueError(
                     f"X[{i}] is not in the pool: {item!r}; pass configs of the pool "
                     "that the search was opened with, or their indices."
                 )
-            if position == _AMBIGUOUS:
+            if len(positions) > 1:
                 raise ValueError(
                     f"X[{i}] occurs several times in the pool: {item!r}; name the "
                     "config by its index."
                 )
-            found[i] = position
+            found[i] = positions[0]
         return found
 
 
@@ -101,31 +95,17 @@ def _items(X: Any) -> Any:
     return list(X) if holds_configs(X) else np.asarray(X)
 
 
-def _key(item: Any) -> str | bytes:
-    """Return what identifies a config; for rows their bytes, -0.0 being 0.0."""
-    if isinstance(item, np.ndarray):
-        return (item.astype(np.float64) + 0.0).tobytes()
-    return config_key(item)
-
-
-def _positions(items: Any) -> dict[str | bytes, int]:
-    """Map the key of each config to its index.
+def _identify(items: Any) -> Identities:
+    """Refuse repeated configs.
 
     Rows of a matrix may be equal: they are configs which the features do not tell
-    apart, and the map leaves them out. Configs with names may not.
+    apart. Configs with names may not.
     """
-    position: dict[str | bytes, int] = {}
-    copies = []
-    for i, item in enumerate(items):
-        if position.setdefault(_key(item), i) != i:
-            copies.append(i)
-    if copies and not isinstance(items, np.ndarray):
-        pairs = [f"{i} (like {position[_key(items[i])]})" for i in copies[:5]]
-        listed = ", ".join(pairs) + (", ..." if len(copies) > 5 else "")
-        raise ValueError(
-            f"the pool holds {len(copies)} duplicate configs, at {listed}; "
-            "give each config once."
-        )
-    for i in copies:
-        position[_key(items[i])] = _AMBIGUOUS
-    return position
+    identities = Identities(items)
+    if isinstance(items, np.ndarray) or not (copies := identities.copies()):
+        return identities
+    listed = ", ".join(f"{copy} (like {first})" for copy, first in copies[:5])
+    raise ValueError(
+        f"the pool holds {len(copies)} duplicate configs, at {listed}"
+        f"{', ...' if len(copies) > 5 else ''}; give each config once."
+    )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fasta_learn.search._feasibility import FeasibilityModel
 from fasta_learn.search._surrogate import PoolSurrogate
 
 
@@ -35,6 +36,15 @@ class SearchState:
         The fitted surrogate of the "model" path.
     rng : numpy.random.RandomState
         The only source of chance.
+    predicted : ndarray of shape (n_measured,)
+        The durations in ms that were predicted when the measured configs were
+        chosen, NaN for those that were chosen blindly.
+    target_transform : {"speed", "log", "identity"}
+        What the surrogate learns of the durations.
+    seconds : ndarray of shape (n_measured,)
+        What each measurement cost, compiling and running, in s; NaN if not known.
+    feasibility : FeasibilityModel or None
+        What learns from failed configs on the "model" path; see `success`.
     """
 
     features: NDArray[np.float64]
@@ -47,6 +57,10 @@ class SearchState:
     path: str
     surrogate: PoolSurrogate | None
     rng: np.random.RandomState
+    predicted: NDArray[np.float64]
+    target_transform: str
+    seconds: NDArray[np.float64]
+    feasibility: FeasibilityModel | None = None
 
     @property
     def n_left(self) -> int:
@@ -58,6 +72,36 @@ class SearchState:
     def n_features(self) -> int:
         """Number of features."""
         return self.features.shape[1]
+
+    @property
+    def unmeasured(self) -> NDArray[np.intp]:
+        """Pool indices that were not measured, ascending."""
+        free = np.ones(len(self.features), dtype=bool)
+        free[self.measured] = False
+        return np.flatnonzero(free)
+
+    @property
+    def candidates(self) -> NDArray[np.intp]:
+        """What an acquisition should choose from, ascending.
+
+        All of `available`, or in a large pool those that the surrogate predicts, if
+        there are any.
+        """
+        if self.surrogate is None or self.surrogate.candidates is None:
+            return self.available
+        predicted = np.intersect1d(
+            self.available, self.surrogate.candidates, assume_unique=True
+        )
+        return predicted if len(predicted) else self.available
+
+    @property
+    def success(self) -> NDArray[np.float64] | None:
+        """Probability that each config of the pool runs; None while none failed."""
+        if self.feasibility is None or self.surrogate is None:
+            return None
+        return self.feasibility.probability(
+            self.measured, self.durations, self.surrogate.candidates
+        )
 
     def count_near_optimal(self, tolerance: float = 1.05) -> int:
         """Return how many measured configs are within a factor of the best one.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fasta_learn.search._certainty import estimate_certainty
 from fasta_learn.search._state import SearchState
 
 
@@ -31,6 +32,71 @@ def label_confidence(margin: float, r2: float, n_near_optimal: int) -> str:
     if margin >= 1 or r2 >= 0.6:
         return "med"
     return "low" if n_near_optimal <= 1 and r2 < 0.3 else "med"
+
+
+@dataclass(frozen=True)
+class CertaintyStop:
+    """Stop when the best so far is probably as good as the best of the pool.
+
+    The probability is the one of `ActiveConfigSearch.confidence_`, which was
+    calibrated for a target of 5 % on recorded pools.
+
+    Parameters
+    ----------
+    target : float, default=0.05
+        How much slower than the best of the pool is good enough, as a share.
+    probability : float, default=0.95
+        How probable that has to be.
+
+    Raises
+    ------
+    ValueError
+        `target` is negative or not finite, or `probability` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch
+    >>> from fasta_learn.search import CertaintyStop
+    >>> configs = [{"BLOCK_M": 2**i, "BLOCK_N": 2**j}
+    ...            for i in range(4, 12) for j in range(4, 12)]
+    >>> durations = [1 + 0.2 * (i - 7) ** 2 + 0.1 * (j - 6) ** 2
+    ...              for i in range(4, 12) for j in range(4, 12)]
+    >>> stop = CertaintyStop(probability=0.9)
+    >>> search = ActiveConfigSearch(budget=0.5, stopping=stop, random_state=0)
+    >>> search.fit(configs, durations).stop_reason_
+    'confident'
+    >>> search.n_measured_ < search.n_budget_
+    True
+    """
+
+    target: float = 0.05
+    probability: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.target < np.inf:
+            raise ValueError(f"target must be a share of at least 0: {self.target!r}.")
+        if not 0 < self.probability < 1:
+            raise ValueError(
+                f"probability must be above 0 and below 1: {self.probability!r}."
+            )
+
+    def __call__(self, state: SearchState, rounds: list[dict[str, Any]]) -> str | None:
+        """Return why to stop, or None to go on.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search after a round.
+        rounds : list of dict
+            Records of the rounds so far, as in `rounds_`.
+
+        Returns
+        -------
+        str or None
+            "confident".
+        """
+        certainty = estimate_certainty(state, self.target)
+        return "confident" if (certainty or 0.0) >= self.probability else None
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,13 @@ class PoolSurrogate(ABC):
         How well the model explains the measured targets, in [0, 1].
     basis : str
         Name of the model behind the predictions.
+    candidates : ndarray of shape (n_candidates,) or None
+        Pool indices that are really predicted, ascending; None means all of them.
     """
 
     mean: NDArray[np.float64]
     std: NDArray[np.float64] | None = None
+    candidates: NDArray[np.intp] | None = None
     r2: float = 0.0
 
     def __init__(self, estimator: Any, features: NDArray):
@@ -63,6 +66,9 @@ class PoolSurrogate(ABC):
 
     def forget(self) -> None:  # noqa: B027
         """Undo every `imagine`."""
+
+    def begin_like(self, other: "PoolSurrogate") -> None:  # noqa: B027
+        """Begin with what the same estimator has learned over another pool."""
 
     def fitted_estimator(self, rows: NDArray, target: NDArray) -> Any:
         """Return a new regressor, fitted to the targets of the rows."""
@@ -89,6 +95,11 @@ class GaussianProcessSurrogate(PoolSurrogate):
     def forget(self) -> None:
         """Undo every `imagine`."""
         self._process.forget()
+
+    def begin_like(self, other: PoolSurrogate) -> None:
+        """Begin with the hyperparameters of another one."""
+        assert isinstance(other, GaussianProcessSurrogate)
+        self._process.packed = other._process.packed
 
 
 class SelectorSurrogate(PoolSurrogate):

@@ -17,23 +17,24 @@ def to_target(durations: NDArray, transform: str) -> NDArray[np.float64]:
     durations : ndarray of shape (n_measured,)
         Durations in ms, inf where a config failed.
     transform : {"speed", "log", "identity"}
-        "speed": the share of the best speed that a config loses, in [0, 1]; a
-        failed config loses all. "log": logarithm of the ratio to the best.
-        "identity": the duration. The last two leave failed configs out.
+        "speed": the share of the best speed that a config loses, in [0, 1).
+        "log": logarithm of the ratio to the best. "identity": the duration.
+        Failed configs are left out: the fastest configs often stand right beside
+        those that need too much memory, and no smooth model should join the two.
 
     Returns
     -------
     ndarray of shape (n_measured,)
         The target.
     """
+    known = np.where(np.isfinite(durations), durations, np.nan)
     if transform == "identity":
-        return np.where(np.isfinite(durations), durations, np.nan)
-    positive = np.maximum(durations, _TINY)
-    best = positive.min()
+        return known
+    positive = np.maximum(known, _TINY)
+    best = np.nanmin(positive)
     if transform == "speed":
         return 1.0 - best / positive
-    ratio = np.log(positive) - np.log(best)
-    return np.where(np.isfinite(ratio), ratio, np.nan)
+    return np.log(positive) - np.log(best)
 
 
 def from_target(target: NDArray, best: float, transform: str) -> NDArray[np.float64]:

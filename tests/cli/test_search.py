@@ -11,6 +11,7 @@ from fasta_learn._cli import main
 from fasta_learn.configs import write_pool
 from fasta_learn.datasets import load_pool
 from fasta_learn.oracles import RecordedOracle
+from fasta_learn.search import CertaintyStop
 
 KEYS = [
     "pool",
@@ -21,6 +22,7 @@ KEYS = [
     "best_duration_ms",
     "stop_reason",
     "confidence",
+    "confidence_label",
     "seconds",
     "regret",
     "catch",
@@ -101,7 +103,8 @@ def test_json_of_a_shipped_pool_agrees_with_its_file(capsys):
     assert record["regret"] == pytest.approx(found / min(durations) - 1)
     assert record["catch"] is (found <= 1.05 * min(durations))
     assert record["stop_reason"] == "budget"
-    assert record["confidence"] in ("high", "med", "low")
+    assert 0 < record["confidence"] < 1
+    assert record["confidence_label"] in ("high", "med", "low")
     assert record["seconds"] > 0
 
 
@@ -121,6 +124,30 @@ def test_result_is_that_of_the_estimator(capsys):
     record = search_json(capsys, "rope_4096_32_128", "--budget", 20, "--seed", 5)
     assert record["best_config"] == search.best_config_
     assert record["confidence"] == search.confidence_
+    assert record["confidence_label"] == search.confidence_label_
+
+
+@pytest.mark.parametrize("probability", ["0.9", "90%"])
+def test_stop_at_a_probability(capsys, probability):
+    pool = load_pool("rope_4096_32_128")
+    stop = CertaintyStop(probability=0.9)
+    search = ActiveConfigSearch(budget=0.5, stopping=stop, random_state=0)
+    search.fit(pool.configs, pool.durations)
+    record = search_json(
+        capsys, "rope_4096_32_128", "--budget=50%", f"--stop-at={probability}"
+    )
+    assert record["stop_reason"] == search.stop_reason_ == "confident"
+    assert record["n_measured"] == search.n_measured_ < search.n_budget_
+    assert record["confidence"] == search.confidence_ >= 0.9
+
+
+def test_confidence_for_people(capsys):
+    record = search_json(capsys, "swiglu_8M", "--budget", 12)
+    assert main(["search", "swiglu_8M", "--budget", "12"]) == 0
+    line = capsys.readouterr().out.rstrip().splitlines()[-1]
+    assert line.startswith("confidence")
+    assert f"{record['confidence']:.0%} to be within 5 % of the fastest" in line
+    assert f"{record['confidence_label']} by the rule" in line
 
 
 @pytest.mark.parametrize("profile", ["production", "reference"])
@@ -332,6 +359,12 @@ def test_bad_seed(capsys, seed):
 def test_bad_time_budget(capsys, seconds):
     line = search_error(capsys, f"--time-budget={seconds}")
     assert f"argument --time-budget: {seconds!r}" in line
+
+
+@pytest.mark.parametrize("probability", ["0", "1", "95", "100%", "x", "nan", "-0.5"])
+def test_bad_probability(capsys, probability):
+    line = search_error(capsys, f"--stop-at={probability}")
+    assert f"argument --stop-at: {probability!r} is no probability" in line
 
 
 def test_unknown_pool_gets_close_names_and_a_way_to_list_all(capsys):

@@ -398,3 +398,59 @@ def test_killed_process_loses_nothing_that_was_recorded(path, tmp_path):
     assert n_called <= n_recorded + 15  # one may be under way at each kill
     answers = [(config["i"], a.duration) for config, a in JournaledOracle.read(path)]
     assert answers == [(i, i / 7) for i in range(200)]
+
+
+class RepeatingOracle(CountingOracle):
+    """Answer 1, 2, 3... ms when asked to measure anew."""
+
+    def __init__(self):
+        super().__init__()
+        self.n_repeats = 0
+
+    def remeasure_each(self, configs):
+        for _ in configs:
+            self.n_repeats += 1
+            yield Measurement(float(self.n_repeats))
+
+
+def test_repeats_are_measured_anew(tmp_path):
+    journal = JournaledOracle(RepeatingOracle(), tmp_path / "journal")
+    journal.measure(CONFIGS)
+    first = [m.duration for m in journal.remeasure_each(CONFIGS[:2])]
+    second = [m.duration for m in journal.remeasure_each([CONFIGS[1], CONFIGS[1]])]
+    assert (first, second) == ([1.0, 2.0], [3.0, 4.0])
+    assert journal.n_measured == 8
+
+
+def test_repeats_are_replayed_in_their_order(tmp_path):
+    before = JournaledOracle(RepeatingOracle(), tmp_path / "journal")
+    for config in (CONFIGS[1], CONFIGS[0], CONFIGS[1]):
+        list(before.remeasure_each([config]))
+    after = JournaledOracle(RepeatingOracle(), tmp_path / "journal")
+    repeats = after.remeasure_each([CONFIGS[0], CONFIGS[1], CONFIGS[1], CONFIGS[1]])
+    assert [m.duration for m in repeats] == [2.0, 1.0, 3.0, 1.0]
+    assert (after.n_replayed, after.n_measured) == (3, 1)
+
+
+def test_repeats_of_another_search_start_with_the_first(tmp_path):
+    journal = JournaledOracle(RepeatingOracle(), tmp_path / "journal")
+    for _ in range(2):
+        journal.open_pool(CONFIGS)
+        repeats = [m.duration for m in journal.remeasure_each(CONFIGS[:2])]
+        assert repeats == [1.0, 2.0]
+
+
+def test_repeats_are_no_measurements_of_the_pool(tmp_path):
+    journal = JournaledOracle(RepeatingOracle(), tmp_path / "journal")
+    list(journal.remeasure_each(CONFIGS[:1]))
+    expected = CountingOracle().measure(CONFIGS[:1])
+    assert journal.measure(CONFIGS[:1]) == expected
+    read = JournaledOracle.read(tmp_path / "journal")
+    assert [config for config, _ in read] == CONFIGS[:1]
+
+
+def test_repeats_tell_their_config_to_people(tmp_path):
+    journal = JournaledOracle(RepeatingOracle(), tmp_path / "journal")
+    list(journal.remeasure_each(CONFIGS[:1]))
+    record = json.loads((tmp_path / "journal").read_text().splitlines()[-1])
+    assert record["config"] == CONFIGS[0]

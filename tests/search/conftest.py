@@ -68,6 +68,7 @@ class StubSurrogate:
     """Predictions that a test chooses; imagining a row halves its deviation."""
 
     basis = "stub"
+    candidates = None
 
     def __init__(self, mean, std=None, r2=0.0, incumbent=0.0):
         self.mean, self.r2, self.incumbent = np.asarray(mean, float), r2, incumbent
@@ -95,6 +96,10 @@ def _make_state(
     path="model",
     surrogate=None,
     seed=0,
+    predicted=None,
+    target_transform="speed",
+    seconds=None,
+    feasibility=None,
 ):
     features = np.asarray(features, dtype=float)
     measured, pending = (np.array(each, dtype=np.intp) for each in (measured, pending))
@@ -110,6 +115,10 @@ def _make_state(
         path=path,
         surrogate=surrogate,
         rng=np.random.RandomState(seed),
+        predicted=np.full(len(measured), np.nan) if predicted is None else predicted,
+        target_transform=target_transform,
+        seconds=np.full(len(measured), np.nan) if seconds is None else seconds,
+        feasibility=feasibility,
     )
 
 

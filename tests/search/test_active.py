@@ -49,6 +49,7 @@ def assert_same_search(one, other):
     assert one.best_duration_ == other.best_duration_
     assert one.stop_reason_ == other.stop_reason_
     assert one.confidence_ == other.confidence_
+    assert one.confidence_label_ == other.confidence_label_
     assert one.n_budget_ == other.n_budget_
 
 
@@ -106,7 +107,8 @@ def test_the_unit_of_durations_decides_nothing(pools, seed, failed, factor):
     one = clone(search).fit(configs, durations)
     other = clone(search).fit(configs, durations * factor)
     assert_array_equal(other.results_["index"], one.results_["index"])
-    assert other.confidence_ == one.confidence_
+    assert_allclose(other.confidence_, one.confidence_, rtol=1e-6)
+    assert other.confidence_label_ == one.confidence_label_
     assert_allclose(other.best_duration_, one.best_duration_ * factor, rtol=1e-15)
     if np.frexp(factor)[0] == 0.5:
         expected = one.results_["predicted"] * factor
@@ -416,10 +418,12 @@ def test_a_blind_sample_of_failures_does_not_stop_the_search(pools, make_search)
     assert search.best_config_ is None
     assert search.best_duration_ == np.inf
     assert search.confidence_ is None
+    assert search.confidence_label_ is None
     pools.run(search, configs, durations)
     measured = search.results_["index"][len(blind) :]
     assert search.best_duration_ == durations[measured].min()
-    assert search.confidence_ in {"high", "med", "low"}
+    assert 0 <= search.confidence_ <= 1
+    assert search.confidence_label_ in {"high", "med", "low"}
 
 
 def test_all_failed_is_an_error_with_counts_by_reason(make_search):

@@ -243,7 +243,7 @@ def test_search_follows_the_plain_implementation(profile, case):
             record[0] for record in records
         ]
         names = ["r2", "margin", "n_near_optimal", "n_measured", "best_duration"]
-        assert search.confidence_ == trust(*records[-1][1:4])
+        assert search.confidence_label_ == trust(*records[-1][1:4])
         got = [[record[name] for name in names] for record in search.rounds_]
         assert_allclose(got, [record[1:] for record in records], rtol=1e-6)
 
@@ -312,7 +312,7 @@ def test_tiny_pools_take_the_coverage_path(profile, n_pool):
     assert search.n_measured_ == n_high
     assert search.results_["index"].is_unique
     assert search.best_duration_ == search.results_["duration"].min()
-    assert search.confidence_ in {"high", "med", "low"}
+    assert search.confidence_label_ in {"high", "med", "low"}
 
 
 @pytest.mark.parametrize("profile", list(CONSTANTS))

@@ -85,7 +85,8 @@ def check_search(search, X, durations):
         fastest = measured[np.argmin(durations[measured])]
         assert search.best_index_ == fastest
         assert search.best_duration_ == durations[fastest]
-        assert search.confidence_ in {"high", "med", "low"}
+        assert 0 <= search.confidence_ <= 1
+        assert search.confidence_label_ in {"high", "med", "low"}
     else:
         assert search.best_index_ is None
         assert search.confidence_ is None

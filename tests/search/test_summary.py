@@ -27,6 +27,7 @@ def test_summary_of_a_dynamic_filter_search():
         "best_duration": search.best_duration_,
         "stop_reason": search.stop_reason_,
         "confidence": search.confidence_,
+        "confidence_label": search.confidence_label_,
     }
 
 

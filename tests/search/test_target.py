@@ -14,7 +14,7 @@ DURATIONS = np.array([2.0, 1.0, np.inf, 4.0])
     [
         ("identity", [2.0, 1.0, np.nan, 4.0]),
         ("log", [np.log(2), 0.0, np.nan, np.log(4)]),
-        ("speed", [0.5, 0.0, 1.0, 0.75]),
+        ("speed", [0.5, 0.0, np.nan, 0.75]),
     ],
 )
 def test_targets_by_hand(transform, expected):

@@ -1,0 +1,5 @@
+"""Transfer: recorded pools make the first measurements of a search count."""
+
+from fasta_learn.transfer._prior import PoolPrior
+
+__all__ = ["PoolPrior"]
