@@ -72,7 +72,10 @@ class FeasibilityModel:
     def _open(self, candidates: NDArray[np.intp] | None) -> PoolGaussianProcess:
         """Return the process over these candidates, with what it has learned."""
         before = self._process
-        if before is None or candidates is not self._candidates:
+        # By value: a search that was loaded from a file may hold two equal arrays.
+        if before is None or not np.array_equal(
+            _or_empty(candidates), _or_empty(self._candidates)
+        ):
             chosen = slice(None) if candidates is None else candidates
             process = AnovaGaussianProcess()._open_pool(self._features[chosen])
             if before is not None:
@@ -80,3 +83,7 @@ class FeasibilityModel:
             self._process, self._candidates = process, candidates
         assert self._process is not None
         return self._process
+
+
+def _or_empty(candidates: NDArray[np.intp] | None) -> NDArray[np.intp]:
+    return np.empty(0, dtype=np.intp) if candidates is None else candidates

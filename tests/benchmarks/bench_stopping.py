@@ -10,9 +10,10 @@ on the others, and the other way round: expected calibration error (ten bins, ea
 pool of the same weight), reliability table, and what `CertaintyStop` saves.
 
 ``--fit`` prints the constants of fasta_learn/search/_certainty.py, fitted on all pools.
-They were made with the pools that ship, those of validation_pools and confirmation_pools
-and 13 public ones of 210 to 17,956 configs, ``--min-configs 100 --seeds 4``; those for surrogates without standard deviations with ``--searches
-selector reference production forest --seeds 3``.
+They were made with the pools that ship, those of validation_pools and
+confirmation_pools and 13 public ones of 210 to 17,956 configs, ``--min-configs 100
+--seeds 4``; those for surrogates without standard deviations without the recorded ones
+and with ``--searches selector reference production forest --seeds 3``.
 """
 
 import argparse

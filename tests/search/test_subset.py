@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge
 
 from fasta_learn import ActiveConfigSearch, ModelSelector
 from fasta_learn.gaussian_process import AnovaGaussianProcess
-from fasta_learn.search import _subset
+from fasta_learn.search import ExpectedImprovement, _subset
 from fasta_learn.search._subset import (
     MAX_WHOLE,
     WorkingSetSurrogate,
@@ -18,6 +18,8 @@ from fasta_learn.search._subset import (
     open_surrogate,
 )
 from fasta_learn.search._surrogate import make_surrogate
+
+CAREFUL = ExpectedImprovement(avoid_failures=True)
 
 
 def make_pool(shape=(20, 20, 15), seed=0):
@@ -152,9 +154,23 @@ def test_the_loop_equals_fit(small_sets, pools):
     assert fitted.best_duration_ <= 1.02 * durations.min()
 
 
-def test_a_search_goes_on_after_a_pickle(small_sets):
+def test_failures_are_learned_over_the_working_set(small_sets, pools):
     X, durations = make_pool()
-    search = ActiveConfigSearch(budget=60, random_state=0)
+    # Two thirds of the pool fail, and the fastest configs stand at the border.
+    durations[X[:, 0] > 6] = np.inf
+    settings = {"acquisition": CAREFUL, "budget": 60, "random_state": 0}
+    fitted = ActiveConfigSearch(**settings).fit(X, durations)
+    loop = pools.run(ActiveConfigSearch(**settings), X, durations)
+    assert loop.results_.equals(fitted.results_)
+    assert np.isinf(fitted.results_["duration"]).sum() < 20
+    assert fitted.best_duration_ <= 1.02 * durations.min()
+
+
+@pytest.mark.parametrize("n_failing", [0, 9])
+def test_a_search_goes_on_after_a_pickle(small_sets, n_failing):
+    X, durations = make_pool()
+    durations[X[:, 0] < n_failing] = np.inf
+    search = ActiveConfigSearch(acquisition=CAREFUL, budget=60, random_state=0)
     for _ in range(12):
         batch = search.propose(X)
         search.partial_fit(batch, durations[batch])
