@@ -45,14 +45,15 @@ class ExpectedImprovement:
 
     Parameters
     ----------
-    avoid_failures : bool, default=False
-        Whether, once a config has failed, improvements are multiplied by the
-        probability that a config runs, and configs that rather fail are taken only if
-        no others are left. It saves failed measurements where many configs fail, and
-        it loses the fastest config where that stands right beside those that fail.
+    tolerated_failures : float, default=0.2
+        While a larger share of the measurements has failed, improvements are
+        multiplied by the probability that a config runs, and configs that rather
+        fail are taken only if no others are left. 0 does so from the first failure
+        on, which saves measurements but loses the fastest config where that stands
+        right beside those that fail; 1 never does.
     """
 
-    avoid_failures: bool = False
+    tolerated_failures: float = 0.2
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
         """Return the pool indices to measure.
@@ -71,14 +72,14 @@ class ExpectedImprovement:
         """
         if _surrogate(state).std is None:
             return Greedy()(state, n_configs)
-        candidates, log_price = state.candidates, None
-        if self.avoid_failures:
-            candidates, log_price = price_failures(state, n_configs)
+        candidates, log_price = price_failures(
+            state, n_configs, self.tolerated_failures
+        )
         return choose_improvements(state, n_configs, candidates, log_price)
 
 
 def price_failures(
-    state: SearchState, n_configs: int
+    state: SearchState, n_configs: int, tolerated: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float64] | None]:
     """Return which configs to choose from, and the price of their risk to fail.
 
@@ -88,15 +89,20 @@ def price_failures(
         The search, with a fitted surrogate.
     n_configs : int
         How many are to be chosen.
+    tolerated : float
+        Share of failed measurements up to which the risk has no price.
 
     Returns
     -------
     candidates : ndarray of shape (n_candidates,)
         Those that rather run than fail, if these are enough, else all.
     log_price : ndarray of shape (n_candidates,) or None
-        Minus the logarithm of the probability that each runs; None while none failed.
+        Minus the logarithm of the probability that each runs; None if it has no price.
     """
-    candidates, success = state.candidates, state.success
+    candidates, failed = state.candidates, np.isinf(state.durations)
+    if failed.sum() <= tolerated * len(failed):
+        return candidates, None
+    success = state.success
     if success is None:
         return candidates, None
     likely = candidates[success[candidates] >= 0.5]

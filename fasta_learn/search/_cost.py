@@ -32,7 +32,7 @@ class ExpectedImprovementPerSecond:
     max_samples : int, default=128
         The seconds of that many measurements are learned, the latest ones, which
         bounds the time of a choice.
-    avoid_failures : bool, default=False
+    tolerated_failures : float, default=0.2
         As in `ExpectedImprovement`.
 
     Examples
@@ -53,7 +53,7 @@ class ExpectedImprovementPerSecond:
 
     min_known: int = 5
     max_samples: int = 128
-    avoid_failures: bool = False
+    tolerated_failures: float = 0.2
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
         """Return the pool indices to measure.
@@ -73,13 +73,11 @@ class ExpectedImprovementPerSecond:
         known = np.flatnonzero(state.seconds > 0)
         has_std = state.surrogate is not None and state.surrogate.std is not None
         if len(known) < self.min_known or not has_std:
-            return ExpectedImprovement(self.avoid_failures)(state, n_configs)
+            return ExpectedImprovement(self.tolerated_failures)(state, n_configs)
         latest = known[-self.max_samples :]
         model = AnovaGaussianProcess(max_samples=self.max_samples)
         model.fit(state.features[state.measured[latest]], np.log(state.seconds[latest]))
-        candidates, risk = state.candidates, None
-        if self.avoid_failures:
-            candidates, risk = price_failures(state, n_configs)
+        candidates, risk = price_failures(state, n_configs, self.tolerated_failures)
         log_price = np.asarray(model.predict(state.features[candidates]))
         if risk is not None:
             log_price += risk

@@ -12,7 +12,7 @@ from fasta_learn.gaussian_process import AnovaGaussianProcess
 from fasta_learn.search import ExpectedImprovement
 from fasta_learn.search._feasibility import FeasibilityModel
 
-CAREFUL = ExpectedImprovement(avoid_failures=True)
+CAREFUL = ExpectedImprovement(tolerated_failures=0)
 
 
 def make_pool():
@@ -83,10 +83,25 @@ def make_state_with(make_state, stub, success):
 
     class Known:
         def probability(self, rows, durations, candidates):
-            return np.asarray(success)
+            return np.array([*success, 1, 0, 1, 1])
 
-    surrogate = stub(np.zeros(5), np.ones(5))
-    return make_state(np.eye(5), surrogate=surrogate, feasibility=Known())
+    return make_state(
+        np.eye(9),
+        measured=range(5, 9),
+        durations=[1, np.inf, 1, 1],
+        surrogate=stub(np.zeros(9), np.ones(9)),
+        feasibility=Known(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "expected"), [(0.2, 1), (0.24, 1), (0.25, 0), (1, 0)]
+)
+def test_a_small_share_of_failures_is_tolerated(make_state, stub, tolerated, expected):
+    # One of four measurements failed; config 0 promises most and rather fails.
+    state = make_state_with(make_state, stub, [0.1, 0.9, 0.8, 0.8, 0.8])
+    state.surrogate.mean[0] = -3
+    assert ExpectedImprovement(tolerated)(state, 1).tolist() == [expected]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +131,15 @@ def test_improvements_are_multiplied_by_the_probability(make_state, stub):
     assert CAREFUL(state, 1).tolist() == [3]
     state.surrogate.std[3] = 1.6
     assert CAREFUL(state, 1).tolist() == [0]
+
+
+def test_where_most_configs_fail_the_default_avoids_them():
+    X, durations = make_pool()
+    durations[X[:, 0] > 6] = np.inf
+    search = ActiveConfigSearch(budget=50, random_state=0).fit(X, durations)
+    # Two thirds of the pool fail, and the fastest stand at their border.
+    assert np.isinf(search.results_["duration"]).mean() < 0.35
+    assert search.best_duration_ == durations.min()
 
 
 def test_failures_are_avoided_and_the_best_is_found():

@@ -19,7 +19,7 @@ from fasta_learn.search._subset import (
 )
 from fasta_learn.search._surrogate import make_surrogate
 
-CAREFUL = ExpectedImprovement(avoid_failures=True)
+CAREFUL = ExpectedImprovement(tolerated_failures=0)
 
 
 def make_pool(shape=(20, 20, 15), seed=0):
