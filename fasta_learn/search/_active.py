@@ -46,7 +46,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         that answers a `BudgetPlan`.
     n_initial : "auto", float or int, default="auto"
         Share of the pool, or number of configs, of the blind sample; "auto" takes
-        three more than there are features, or five with a prior.
+        D + 3 for D features, at most 60 % of the budget, or five with a prior.
     batch_size : "auto", int or callable, default="auto"
         How many configs to propose at a time after that. "auto" proposes one, and
         from 64 measured configs on one for each 32 of them. Or a function of the

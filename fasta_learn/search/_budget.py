@@ -9,6 +9,10 @@ import numpy as np
 from fasta_learn.search._state import SearchState
 
 
+# A small budget must leave something to spend on what the blind sample has shown.
+_BLIND_SHARE = 0.6
+
+
 @dataclass(frozen=True)
 class BudgetPlan:
     """What a budget comes to for one pool.
@@ -45,7 +49,8 @@ def plan_budget(
         Share of the pool in (0, 1], number of configs, or a function of
         ``(n_pool, n_features)`` that answers a `BudgetPlan`.
     n_initial : "auto", float or int
-        The same for the first round; "auto" is three more than there are features.
+        The same for the first round; "auto" is three more than there are features,
+        but not more than three fifths of the budget.
     n_pool : int
         Number of configs.
     n_features : int
@@ -60,7 +65,7 @@ def plan_budget(
         return budget(n_pool, n_features)
     n_budget = _resolve(budget, n_pool, n_pool)
     if n_initial == "auto":
-        first = min(n_features + 3, n_budget)
+        first = min(n_features + 3, max(1, round(_BLIND_SHARE * n_budget)))
     else:
         first = _resolve(n_initial, n_pool, n_budget)
     # Without features there is nothing to model.
