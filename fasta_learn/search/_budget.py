@@ -8,7 +8,6 @@ import numpy as np
 
 from fasta_learn.search._state import SearchState
 
-
 # A small budget must leave something to spend on what the blind sample has shown.
 _BLIND_SHARE = 0.6
 
