@@ -14,6 +14,14 @@ class BaseOracle(ABC):
     before the whole batch is measured. `fasta_learn.oracles.check_oracle` tests
     whether a subclass keeps to what is written here.
 
+    Attributes
+    ----------
+    lookahead : int
+        How many configs it can make ready (compile) besides those that are being
+        measured. A search proposes so many ahead and announces them by `prepare`.
+    n_parallel : int
+        How many configs it measures at the same time, on as many devices.
+
     Examples
     --------
     >>> from fasta_learn.oracles import BaseOracle, Measurement
@@ -23,6 +31,9 @@ class BaseOracle(ABC):
     >>> TileOracle().measure([{"BLOCK": 32}, {"BLOCK": 64}])[0].duration
     2.0
     """
+
+    lookahead: int = 0
+    n_parallel: int = 1
 
     @abstractmethod
     def measure(self, configs: Iterable[Any]) -> list[Measurement]:
@@ -74,6 +85,16 @@ class BaseOracle(ABC):
             In the order of the configs.
         """
         yield from self.measure_each(configs)
+
+    def prepare(self, configs: Iterable[Any]) -> None:  # noqa: B027
+        """Begin to make configs ready that are to be measured next, and do not wait.
+
+        Parameters
+        ----------
+        configs : iterable of length n
+            The configs, in the order in which `measure_each` will be asked for them;
+            a search that ends first never asks.
+        """
 
     def open_pool(self, configs: Iterable[Any]) -> None:  # noqa: B027
         """Learn of the whole pool; a search calls it before the first measurement.

@@ -121,6 +121,29 @@ class JournaledOracle(BaseOracle):
         self._open()
         self.oracle.open_pool(configs)
 
+    @property
+    def lookahead(self) -> int:  # type: ignore[override]
+        """How many configs the inner oracle can make ready ahead."""
+        return self.oracle.lookahead
+
+    @property
+    def n_parallel(self) -> int:  # type: ignore[override]
+        """How many configs the inner oracle measures at the same time."""
+        return self.oracle.n_parallel
+
+    def prepare(self, configs: Iterable[Any]) -> None:
+        """Let the inner oracle make ready those configs that the journal lacks.
+
+        Parameters
+        ----------
+        configs : iterable of length n
+            The configs that are to be measured next.
+        """
+        if not self._is_open:
+            self._open()
+        known = self._file.records
+        self.oracle.prepare([c for c in configs if config_key(c) not in known])
+
     def measure(self, configs: Iterable[Any]) -> list[Measurement]:
         """Answer configs from the journal, and measure those that it lacks.
 

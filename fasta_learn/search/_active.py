@@ -23,7 +23,8 @@ from fasta_learn.search._parameters import (
 )
 from fasta_learn.search._racing import Racing
 from fasta_learn.search._report import report_round
-from fasta_learn.search._source import Source, make_source, measure_batch
+from fasta_learn.search._schedule import Schedule
+from fasta_learn.search._source import Source, make_source
 from fasta_learn.search._target import TRANSFORMS
 
 
@@ -275,15 +276,13 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
                 engine.stop("callback")
 
         root.call_on_fit_task_begin(estimator=self, X=X)
-        while len(batch := self.propose()):
-            n_rounds = len(engine.rounds)
-            try:
-                measure_batch(engine, source, batch, announce)
-            finally:
+        try:
+            for ended in Schedule(engine, source, self.propose).run(announce):
                 self._sync()
-            if self.verbose:
-                for record in engine.rounds[n_rounds:]:
+                for record in ended if self.verbose else ():
                     report_round(record, engine.n_total)
+        finally:
+            self._sync()
         root.call_on_fit_task_end(estimator=self, X=X)
 
     def propose(

@@ -25,6 +25,10 @@ from fasta_learn.search._target import from_target, to_target
 
 _NONE = np.empty(0, dtype=np.intp)
 
+# Proposing ahead begins when this share of the first sample is measured: later ones
+# are often among the slowest to compile.
+_KNOWN_SHARE = 0.8
+
 
 class SearchEngine:
     """A search over one pool.
@@ -49,7 +53,8 @@ class SearchEngine:
     is_racing : bool
         Whether what is proposed was measured before.
     rounds : list of dict
-        A record for each round. A round ends when no proposal is open.
+        A record for each round. A round ends when all that one call of `propose` gave
+        is answered, or no proposal is open.
     n_budget : int
         Measurements that may be made in all.
     stop_reason : str or None
@@ -181,10 +186,17 @@ class SearchEngine:
         predicted = np.full(len(chosen), np.nan)
         if path == "model":
             predicted = self._predicted(chosen)
-        self.ledger.pending.update(
-            zip(chosen.tolist(), predicted.tolist(), strict=True)
-        )
+        self.ledger.propose(chosen, predicted)
         return chosen
+
+    @property
+    def may_look_ahead(self) -> bool:
+        """Whether enough is known to propose while other proposals are open."""
+        n_measured = len(self.ledger.order)
+        return (
+            n_measured >= _KNOWN_SHARE * self.plan.n_initial
+            and self.ledger.n_ok >= self.plan.min_samples
+        )
 
     def _blind_left(self) -> list[int]:
         """Configs of the first sample that are still to be proposed."""
@@ -277,26 +289,30 @@ class SearchEngine:
     ) -> None:
         self.ledger.add(indices, measurements, len(self.rounds) + 1)
         self._take_from_queue(indices)
-        if not self.ledger.pending:
+        if self.ledger.close(indices):
             self._end_round()
 
     def close_batch(
         self, batch: NDArray[np.intp], measurements: Sequence[Measurement]
     ) -> None:
         """Enter what was measured of a batch; the rest may be proposed again."""
-        for index in batch[len(measurements) :].tolist():
-            del self.ledger.pending[index]
+        self.release(batch[len(measurements) :])
         if len(measurements):
             self.record(batch[: len(measurements)], measurements)
 
-    def discard(self, indices: NDArray[np.intp]) -> None:
-        """Release open proposals; they are not proposed again."""
+    def release(self, indices: NDArray[np.intp]) -> bool:
+        """Take open proposals back; True if that closes all of one call, or all."""
         for index in indices.tolist():
             del self.ledger.pending[index]
-            self.ledger.discarded.add(index)
+        return self.ledger.close(indices)
+
+    def discard(self, indices: NDArray[np.intp]) -> None:
+        """Release open proposals; they are not proposed again."""
+        closes = self.release(indices)
+        self.ledger.discarded.update(indices.tolist())
         self._take_from_queue(indices)
         measured_in_round = len(self.rounds) + 1 in self.ledger.rounds[-1:]
-        if not self.ledger.pending and measured_in_round:
+        if closes and measured_in_round:
             self._end_round()
 
     def _take_from_queue(self, indices: NDArray[np.intp]) -> None:
@@ -360,12 +376,18 @@ class SearchEngine:
     def _check_stop(self, state: SearchState) -> None:
         if self.stop_reason is not None:
             return
-        if not len(state.available):
+        if not len(state.available) and not len(state.pending):
             self.stop("all")
         elif len(state.measured) >= self.n_budget:
             self.stop("budget")
         elif self.policies.stopping is not None and not self._queue:
-            self.stop(self.policies.stopping(state, self.rounds))
+            self._stop_early(self.policies.stopping(state, self.rounds))
+
+    def _stop_early(self, reason: str | None) -> None:
+        """Stop for a reason and take back what is open; None goes on."""
+        if reason is not None:
+            self.release(np.array(self.open_proposals, dtype=np.intp))
+            self.stop(reason)
 
     def stop(self, reason: str | None) -> None:
         """End the search for a reason; None goes on."""

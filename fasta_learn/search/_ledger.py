@@ -53,6 +53,23 @@ class Ledger:
         self.seconds: list[float] = []
         self.pending: dict[int, float] = {}
         self.discarded: set[int] = set()
+        self._open_calls: list[set[int]] = []
+
+    def propose(
+        self, indices: NDArray[np.intp], predicted: NDArray[np.float64]
+    ) -> None:
+        """Enter what one call proposed, with the predictions."""
+        proposed = indices.tolist()
+        self.pending.update(zip(proposed, predicted.tolist(), strict=True))
+        self._open_calls.append(set(proposed))
+
+    def close(self, indices: NDArray[np.intp]) -> bool:
+        """Strike indices off; True if all of one call are, or nothing is pending."""
+        closed = set(indices.tolist())
+        left = [call - closed for call in self._open_calls]
+        n_open = len(left)
+        self._open_calls = [call for call in left if call]
+        return len(self._open_calls) < n_open or not self.pending
 
     def check_batch(
         self, indices: NDArray[np.intp], results: Sequence[Any]

@@ -100,16 +100,17 @@ class RacingEngine(SearchEngine):
         if self.race.is_over and self.stop_reason is None:
             self.stop(self._ending)
 
-    def close_batch(
-        self, batch: NDArray[np.intp], measurements: Sequence[Measurement]
-    ) -> None:
-        """Enter what was measured of a batch; the rest may be proposed again."""
+    @property
+    def may_look_ahead(self) -> bool:
+        """Whether enough is known to propose while other proposals are open."""
+        return self.race is None and super().may_look_ahead
+
+    def release(self, indices: NDArray[np.intp]) -> bool:
+        """Take open proposals back; True if that closes all of one call, or all."""
         if self.race is None:
-            super().close_batch(batch, measurements)
-            return
-        self.race.release(batch[len(measurements) :], drop=False)
-        if len(measurements):
-            self.record(batch[: len(measurements)], measurements)
+            return super().release(indices)
+        self.race.release(indices, drop=False)
+        return False
 
     def discard(self, indices: NDArray[np.intp]) -> None:
         """Release open proposals; a discarded finalist leaves the race."""

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fasta_learn.oracles import Measurement
-from fasta_learn.search._engine import SearchEngine
 from fasta_learn.search._ledger import as_measurement
 from fasta_learn.search._space import PoolSpace
 
@@ -23,10 +21,17 @@ class Source:
     measure, remeasure : callable
         Functions from pool indices to measurements; the second measures anew what is
         known already.
+    prepare : callable
+        Function of pool indices that are to be measured next.
+    lookahead, n_parallel : int
+        How many configs can be made ready ahead, and measured at the same time.
     """
 
     measure: Callable[[Iterable[int]], Iterator[Measurement]]
     remeasure: Callable[[Iterable[int]], Iterator[Measurement]]
+    prepare: Callable[[Iterable[int]], None] = lambda indices: None
+    lookahead: int = 0
+    n_parallel: int = 1
 
 
 _WAYS = "call fit(X, durations), fit(X, oracle) or fit(X, oracle=oracle)."
@@ -97,60 +102,13 @@ def _live(space: PoolSpace, oracle: Any) -> Source:
         )
     oracle.open_pool(space.items)
 
-    def through(method: Callable[[Iterable[Any]], Iterator[Measurement]]) -> Any:
+    def through(method: Callable[[Iterable[Any]], Any]) -> Any:
         return lambda indices: method(space.items[index] for index in indices)
 
-    return Source(through(oracle.measure_each), through(oracle.remeasure_each))
-
-
-def measure_batch(
-    engine: SearchEngine,
-    source: Source,
-    batch: NDArray[np.intp],
-    announce: Callable[[], None],
-) -> None:
-    """Measure a batch and enter it; what was measured is kept if it is cut short.
-
-    Parameters
-    ----------
-    engine : SearchEngine
-        The search.
-    source : Source
-        What measures.
-    batch : ndarray of shape (n_configs,)
-        Pool indices that were proposed.
-    announce : callable
-        Called without arguments after each measurement; it may stop the engine.
-
-    Raises
-    ------
-    ValueError
-        There are too few or too many measurements, or one is not valid.
-    """
-
-    def due() -> Iterator[int]:
-        for index in batch.tolist():
-            if engine.is_over:
-                return
-            yield index
-
-    answers: list[Measurement] = []
-    measure = source.remeasure if engine.is_racing else source.measure
-    try:
-        for answer in measure(due()):
-            answers.append(as_measurement(answer, len(answers)))
-            if len(answers) > len(batch):
-                break
-            announce()
-    except BaseException:
-        engine.close_batch(batch, answers)
-        raise
-    n_answers = len(answers)
-    if n_answers > len(batch) or (n_answers < len(batch) and not engine.is_over):
-        engine.close_batch(batch, [])
-        how_many = f"only {n_answers}" if n_answers < len(batch) else "more"
-        raise ValueError(
-            f"the oracle answered {how_many} measurements for {len(batch)} configs; "
-            "measure_each must give one for each."
-        )
-    engine.close_batch(batch, answers)
+    return Source(
+        through(oracle.measure_each),
+        through(oracle.remeasure_each),
+        through(oracle.prepare),
+        oracle.lookahead,
+        oracle.n_parallel,
+    )
