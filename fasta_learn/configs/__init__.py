@@ -3,6 +3,7 @@
 from fasta_learn.configs._keys import config_key, config_to_dict
 from fasta_learn.configs._pool import Pool, read_pool, write_pool
 from fasta_learn.configs._pruner import ConfigPruner
+from fasta_learn.configs._tile_space import TileSpace
 from fasta_learn.configs._tiles import expand_multibuffer
 from fasta_learn.configs._vectorizer import ConfigVectorizer
 
@@ -10,6 +11,7 @@ __all__ = [
     "ConfigPruner",
     "ConfigVectorizer",
     "Pool",
+    "TileSpace",
     "config_key",
     "config_to_dict",
     "expand_multibuffer",

@@ -115,5 +115,6 @@ def octave_floor(values: np.ndarray, logged: np.ndarray) -> np.ndarray:
     floors = np.full(values.shape[1], np.nan)
     for j in np.flatnonzero(logged):
         column = values[:, j]
-        floors[j] = column[column > 0].min() / 2
+        # Half of the smallest number there is would be zero.
+        floors[j] = max(column[column > 0].min() / 2, np.nextafter(0, 1))
     return floors

@@ -18,7 +18,7 @@ from fasta_learn.configs._pool_formats import (
     read_csv,
     read_parquet,
 )
-from fasta_learn.configs._pool_table import PoolParts, duplicates
+from fasta_learn.configs._pool_table import COSTS, PoolParts, duplicates, is_extra
 from fasta_learn.exceptions import AllConfigsFailedError, PoolFormatError
 
 _READERS = {
@@ -48,7 +48,7 @@ class Pool:
         Name of the pool.
     extra : pandas.DataFrame
         Other measured columns, one row a config: duration_p20_ms,
-        duration_p80_ms, duration_rel_sd and the like.
+        duration_p80_ms, duration_rel_sd, compile_seconds and the like.
     description : str
         What was measured, in words.
 
@@ -244,10 +244,12 @@ def read_pool(path: str | os.PathLike[str], *, name: str | None = None) -> Pool:
     -----
     A table has a column ``duration_ms``: milliseconds, or inf for a config that
     failed. It may have ``status``, "ok" or the reason of the failure, and other
-    columns whose names begin with ``duration_``. All other columns are
-    parameters. A column of whole numbers becomes int also if they are written as
-    128.0; one of True and False becomes bool; one where only some values are
-    numbers stays text. An empty cell means that the config lacks the parameter.
+    columns of numbers: those whose names begin with ``duration_``, and
+    ``compile_seconds``, ``run_seconds``, ``registers``, ``spills`` and
+    ``shared_bytes``. All other columns are parameters. A column of whole numbers
+    becomes int also if they are written as 128.0; one of True and False becomes
+    bool; one where only some values are numbers stays text. An empty cell means
+    that the config lacks the parameter.
 
     Examples
     --------
@@ -325,10 +327,11 @@ def write_pool(pool: Pool, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     kind = _kind(path)
     for column in pool.extra.columns:
-        if not str(column).startswith("duration_"):
+        if not is_extra(str(column)):
             raise ValueError(
                 f"extra column {column!r} would be read back as a parameter; the "
-                "names of extra columns must begin with 'duration_'."
+                "names of extra columns must begin with 'duration_', or be one of "
+                f"{', '.join(COSTS)}."
             )
     if kind in (".csv", ".csv.gz"):
         data = as_csv(pool.to_frame(), compress=kind == ".csv.gz")

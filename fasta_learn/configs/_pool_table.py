@@ -14,6 +14,8 @@ from fasta_learn.exceptions import PoolFormatError
 
 DURATION = "duration_ms"
 STATUS = "status"
+# Columns besides these and duration_* are parameters.
+COSTS = ("compile_seconds", "run_seconds", "registers", "spills", "shared_bytes")
 _HINT = "write a positive number of ms, or inf for a config that failed."
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -87,7 +89,7 @@ class Table:
         parameters = self._parameters()
         status = [_text(cell) for cell in self.columns.get(STATUS, [])]
         durations = self._durations(status)
-        names = [n for n in self.columns if n.startswith("duration_") and n != DURATION]
+        names = [n for n in self.columns if is_extra(n) and n != DURATION]
         extra = {name: self._extra(name) for name in names}
         configs = self._configs(parameters)
         refuse_duplicates(configs, self.rows, self.file)
@@ -108,11 +110,7 @@ class Table:
                 f"{self.file}, line 1: column 'duration' beside {DURATION!r} is "
                 "ambiguous; remove it, or begin its name with 'duration_'."
             )
-        names = [
-            name
-            for name in self.columns
-            if name != STATUS and not name.startswith("duration_")
-        ]
+        names = [name for name in self.columns if name != STATUS and not is_extra(name)]
         if not names:
             raise PoolFormatError(
                 f"{self.file}, line 1: there is no column of parameters."
@@ -176,6 +174,22 @@ class Table:
             }
             for row in zip(*columns, strict=True)
         ]
+
+
+def is_extra(name: str) -> bool:
+    """Tell whether a column holds what was measured besides the duration.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+
+    Returns
+    -------
+    bool
+        True for ``duration_...`` and for the columns of `COSTS`.
+    """
+    return name.startswith("duration_") or name in COSTS
 
 
 def _text(cell: Any) -> str:
