@@ -6,6 +6,7 @@ __all__ = [
     "MissingExtraError",
     "PoolFormatError",
     "PruningWarning",
+    "WrongResultError",
 ]
 
 
@@ -27,3 +28,7 @@ class PoolFormatError(ValueError):
 
 class PruningWarning(UserWarning):
     """A pruner would have removed every config and left the input whole."""
+
+
+class WrongResultError(AssertionError):
+    """A kernel ran, and its result differs from the expected one."""

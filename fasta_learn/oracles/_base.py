@@ -17,8 +17,8 @@ class BaseOracle(ABC):
     Attributes
     ----------
     lookahead : int
-        How many configs it can make ready (compile) besides those that are being
-        measured. A search proposes so many ahead and announces them by `prepare`.
+        How many configs it can make ready (compile) at a time besides those that are to
+        be measured next. A search guesses so many and announces them by `prepare`.
     n_parallel : int
         How many configs it measures at the same time, on as many devices.
 
@@ -87,13 +87,12 @@ class BaseOracle(ABC):
         yield from self.measure_each(configs)
 
     def prepare(self, configs: Iterable[Any]) -> None:  # noqa: B027
-        """Begin to make configs ready that are to be measured next, and do not wait.
+        """Begin to make configs ready that may be measured soon, and do not wait.
 
         Parameters
         ----------
         configs : iterable of length n
-            The configs, in the order in which `measure_each` will be asked for them;
-            a search that ends first never asks.
+            The configs, the most urgent first. Some may never be asked for.
         """
 
     def open_pool(self, configs: Iterable[Any]) -> None:  # noqa: B027

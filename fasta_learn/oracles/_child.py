@@ -119,6 +119,16 @@ class Child:
         return self._connection
 
     def _start(self) -> Connection:
+        connection = self._spawn()
+        error = self._load_function(connection)
+        if error is not None:
+            raise RuntimeError(
+                f"the function can't be loaded in a child process: {error}. Define "
+                "it in a module that can be imported, or measure without timeout."
+            )
+        return connection
+
+    def _spawn(self, environment: dict[str, str] | None = None) -> Connection:
         self._connection, theirs = Pipe()
         command = [sys.executable, "-P", _worker.__file__, str(theirs.fileno())]
         with theirs:
@@ -128,24 +138,22 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-            )
-        error = self._load_function(self._connection)
-        if error is not None:
-            raise RuntimeError(
-                f"the function can't be loaded in a child process: {error}. Define "
-                "it in a module that can be imported, or measure without timeout."
+                env=environment,
             )
         return self._connection
 
     def _load_function(self, connection: Connection) -> str | None:
         try:
-            connection.send_bytes(pickle.dumps((sys.path, self._function_bytes)))
+            connection.send_bytes(self._loading_message())
             error = pickle.loads(self._receive(connection, _START_SECONDS))
         except (EOFError, ConnectionError):
             error = self._describe_end()
         except CallTimeoutError as exception:
             error = str(exception)
         return None if error is None else bound_reason(error)
+
+    def _loading_message(self) -> bytes:
+        return pickle.dumps((sys.path, self._function_bytes))
 
     @staticmethod
     def _receive(connection: Connection, timeout: float) -> bytes:

@@ -2,7 +2,9 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from numbers import Integral
 from typing import Any
 
 from fasta_learn.oracles._base import BaseOracle
@@ -10,11 +12,15 @@ from fasta_learn.oracles._measurement import Measurement
 
 
 def check_oracle(
-    oracle: BaseOracle, configs: Sequence[Any], *, rtol: float | None = None
+    oracle: BaseOracle,
+    configs: Sequence[Any],
+    *,
+    rtol: float | None = None,
+    one_by_one: bool = False,
 ) -> None:
     """Check that an oracle keeps to the interface.
 
-    It measures the configs five times.
+    It measures the configs eight times.
 
     Parameters
     ----------
@@ -27,6 +33,9 @@ def check_oracle(
         Choose it smaller than the differences between the configs, so that a wrong
         order is found; 0 for an oracle without noise. With None, only whether each
         config runs is compared.
+    one_by_one : bool, default=False
+        Whether the oracle claims to measure one config after the other. It must then
+        take each config from a generator only when those before it are answered.
 
     Raises
     ------
@@ -39,27 +48,50 @@ def check_oracle(
     --------
     >>> from fasta_learn.oracles import CallableOracle, check_oracle
     >>> oracle = CallableOracle(lambda config: 64 / config["BLOCK"])
-    >>> check_oracle(oracle, [{"BLOCK": 32}, {"BLOCK": 64}], rtol=0)
+    >>> configs = [{"BLOCK": 32}, {"BLOCK": 64}]
+    >>> check_oracle(oracle, configs, rtol=0, one_by_one=True)
     """
     if len(configs) < 2:
         raise ValueError(f"check_oracle needs two configs or more, got {len(configs)}.")
+    _check_attributes(oracle)
     _check_fingerprint(oracle)
-    oracle.open_pool(configs)
+    _check_silent("open_pool", oracle.open_pool, configs)
     _check_empty(oracle)
     first = _measured(oracle, configs)
-    each = list(oracle.measure_each(config for config in configs))
-    _check_answers("measure_each of a generator", each, len(configs))
+    each = _drawn("measure_each", oracle.measure_each, configs, one_by_one)
     _check_agree("measure_each and measure", each, first, rtol)
     _check_agree("two calls of measure", _measured(oracle, configs), first, rtol)
     backwards = _measured(oracle, configs[::-1])
     _check_agree("measure of the reversed configs", backwards[::-1], first, rtol)
     single = [answer for config in configs for answer in _measured(oracle, [config])]
     _check_agree("measure of each config alone", single, first, rtol)
+    _check_remeasure(oracle, configs, first, rtol, one_by_one)
+    for name, hook in (("prepare", oracle.prepare), ("open_pool", oracle.open_pool)):
+        _check_silent(f"{name} of a generator", hook, (c for c in configs))
+        after = _measured(oracle, configs)
+        _check_agree(f"measure before and after {name}", after, first, rtol)
 
 
 def _check(condition: bool, message: str) -> None:
     if not condition:
         raise AssertionError(message)
+
+
+def _check_silent(
+    what: str, hook: Callable[[Iterable[Any]], Any], configs: Iterable[Any]
+) -> None:
+    answer = hook(configs)
+    _check(answer is None, f"{what} must answer None, got {answer!r}")
+
+
+def _check_attributes(oracle: BaseOracle) -> None:
+    for name, least in (("lookahead", 0), ("n_parallel", 1)):
+        count = getattr(oracle, name)
+        whole = isinstance(count, Integral) and not isinstance(count, bool)
+        _check(
+            whole and count >= least,
+            f"{name} must be an int of at least {least}, got {count!r}",
+        )
 
 
 def _check_fingerprint(oracle: BaseOracle) -> None:
@@ -76,7 +108,60 @@ def _check_fingerprint(oracle: BaseOracle) -> None:
 
 def _check_empty(oracle: BaseOracle) -> None:
     _check(oracle.measure([]) == [], "measure([]) must give an empty list")
-    _check(list(oracle.measure_each([])) == [], "measure_each([]) must give nothing")
+    for name in ("measure_each", "remeasure_each"):
+        answers = list(getattr(oracle, name)([]))
+        _check(answers == [], f"{name}([]) must give nothing")
+    _check_silent("prepare([])", oracle.prepare, [])
+
+
+def _check_remeasure(
+    oracle: BaseOracle,
+    configs: Sequence[Any],
+    first: list[Measurement],
+    rtol: float | None,
+    one_by_one: bool,
+) -> None:
+    # A race repeats a config, which an oracle that remembers could leave out.
+    order = [*range(len(configs))[::-1], 0]
+    again = _drawn(
+        "remeasure_each",
+        oracle.remeasure_each,
+        [configs[index] for index in order],
+        one_by_one,
+    )
+    _check_agree("remeasure_each and measure", again, [first[i] for i in order], rtol)
+
+
+def _drawn(
+    name: str,
+    method: Callable[[Iterable[Any]], Iterator[Measurement]],
+    configs: Sequence[Any],
+    one_by_one: bool,
+) -> list[Measurement]:
+    """Let a method take configs from a generator, and watch when it takes them."""
+    n_taken = 0
+
+    def generator() -> Iterator[Any]:
+        nonlocal n_taken
+        for config in configs:
+            n_taken += 1
+            yield config
+
+    iterator = method(generator())
+    _check(
+        isinstance(iterator, Iterator),
+        f"{name} must give an iterator, got {type(iterator)}",
+    )
+    answers: list[Measurement] = []
+    for answer in islice(iterator, len(configs) + 1):
+        answers.append(answer)
+        _check(
+            not one_by_one or n_taken <= len(answers),
+            f"{name} has taken {n_taken} configs from a generator for answer "
+            f"{len(answers)}; one that measures one by one takes each when it is due",
+        )
+    _check_answers(f"{name} of a generator", answers, len(configs))
+    return answers
 
 
 def _measured(oracle: BaseOracle, configs: Sequence[Any]) -> list[Measurement]:

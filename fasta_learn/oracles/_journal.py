@@ -137,7 +137,7 @@ class JournaledOracle(BaseOracle):
         Parameters
         ----------
         configs : iterable of length n
-            The configs that are to be measured next.
+            The configs that may be measured soon.
         """
         if not self._is_open:
             self._open()

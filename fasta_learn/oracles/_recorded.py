@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fasta_learn.configs import Pool, config_key
 from fasta_learn.oracles._base import BaseOracle
 from fasta_learn.oracles._measurement import STATUSES, Measurement
+from fasta_learn.oracles._scatter import Scatter, check_noise, relative_spread
 
 
 class RecordedOracle(BaseOracle):
@@ -34,11 +35,18 @@ class RecordedOracle(BaseOracle):
         Percentiles of the repeated durations, in ms; NaN where not known.
     name : str, default=""
         Name of the recording, for the fingerprint.
+    noise : float, default=0.0
+        How much the answers scatter: 0 not at all, 1 as much as the percentiles tell,
+        4 four times as much. Each answer is the recorded duration times a factor whose
+        logarithm is normal. Configs without percentiles do not scatter.
+    seed : int, default=0
+        Seed of the noise. The first, second... answer to a config is the same in
+        whatever order the configs are asked for.
 
     Attributes
     ----------
-    name : str
-        The parameter.
+    name, noise, seed
+        The parameters.
     n_measured : int
         How many measurements were answered.
 
@@ -46,7 +54,9 @@ class RecordedOracle(BaseOracle):
     ------
     ValueError
         Lengths differ, a config occurs twice, a duration is NaN or negative, or a
-        status contradicts its duration; the message has the position.
+        status contradicts its duration; the message has the position. The noise is
+        negative or not finite, or there is noise and no config has percentiles that
+        differ.
 
     Examples
     --------
@@ -67,8 +77,11 @@ class RecordedOracle(BaseOracle):
         duration_p20: ArrayLike | None = None,
         duration_p80: ArrayLike | None = None,
         name: str = "",
+        noise: float = 0.0,
+        seed: int = 0,
     ) -> None:
-        self.name = name
+        check_noise(noise)
+        self.name, self.noise, self.seed = name, noise, seed
         self.n_measured = 0
         times = _as_column("durations", durations, len(configs))
         _check_durations(times)
@@ -84,20 +97,37 @@ class RecordedOracle(BaseOracle):
             )
         ):
             self._recorded[key] = _recorded_measurement(index, *measured)
+        self._scatter: Scatter | None = None
+        if noise:
+            spreads = relative_spread(p20, p80).tolist()
+            by_key = dict(zip(self._recorded, spreads, strict=True))
+            self._scatter = Scatter(noise, seed, by_key)
 
     @classmethod
-    def from_pool(cls, pool: Pool) -> "RecordedOracle":
+    def from_pool(
+        cls, pool: Pool, *, noise: float = 0.0, seed: int = 0
+    ) -> "RecordedOracle":
         """Make an oracle that replays a recorded pool.
 
         Parameters
         ----------
         pool : Pool
             Such as `fasta_learn.read_pool` gives.
+        noise : float, default=0.0
+            As in the constructor; the percentiles are the columns duration_p20_ms and
+            duration_p80_ms of ``pool.extra``.
+        seed : int, default=0
+            Seed of the noise.
 
         Returns
         -------
         RecordedOracle
             Under the name of the pool.
+
+        Raises
+        ------
+        ValueError
+            As in the constructor.
         """
         return cls(
             pool.configs,
@@ -106,6 +136,8 @@ class RecordedOracle(BaseOracle):
             duration_p20=pool.extra.get("duration_p20_ms"),
             duration_p80=pool.extra.get("duration_p80_ms"),
             name=pool.name,
+            noise=noise,
+            seed=seed,
         )
 
     def measure(self, configs: Iterable[Any]) -> list[Measurement]:
@@ -160,13 +192,15 @@ class RecordedOracle(BaseOracle):
         -------
         dict
             Name, number of configs, and a SHA-256 of all that was recorded, which
-            does not depend on the order.
+            does not depend on the order; with noise, also its strength and seed.
         """
+        noise = {"noise": float(self.noise), "seed": int(self.seed)}
         return {
             **super().fingerprint(),
             "name": self.name,
             "n_configs": len(self._recorded),
             "sha256": self._sha256,
+            **(noise if self.noise else {}),
         }
 
     @cached_property
@@ -176,14 +210,16 @@ class RecordedOracle(BaseOracle):
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _look_up(self, config: Any) -> Measurement:
+        key = config_key(config)
         try:
-            return self._recorded[config_key(config)]
+            recorded = self._recorded[key]
         except KeyError:
             name = f" {self.name!r}" if self.name else ""
             raise ValueError(
                 f"config {config!r} is not among the {len(self._recorded)} of the "
                 f"recording{name}."
             ) from None
+        return recorded if self._scatter is None else self._scatter(key, recorded)
 
 
 def _as_column(name: str, values: ArrayLike | None, length: int) -> np.ndarray:
@@ -234,9 +270,13 @@ def _recorded_measurement(
 ) -> Measurement:
     reason = None
     if status not in STATUSES:
-        # Pool files hold the names of exceptions, such as Triton's OutOfResources.
+        # Pool files hold "status: reason", or the names of exceptions, such as
+        # Triton's OutOfResources.
+        known, colon, text = status.partition(": ")
         reason, snake = status, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", status).lower()
         status = snake if snake in STATUSES else "error"
+        if colon and known in STATUSES:
+            status, reason = known, text
     try:
         return Measurement(
             duration,

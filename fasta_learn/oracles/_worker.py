@@ -113,6 +113,9 @@ def main(descriptor: int) -> None:
         connection.send_bytes(pickle.dumps(describe_exception(exception)))
         return
     connection.send_bytes(pickle.dumps(None))
+    if hasattr(function, "serve"):  # it has a protocol of its own
+        function.serve(connection)
+        return
     while request := connection.recv_bytes():
         connection.send_bytes(_serve(function, request))
 

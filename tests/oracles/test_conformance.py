@@ -1,5 +1,6 @@
 import itertools
 
+import numpy as np
 import pytest
 
 from fasta_learn.oracles import (
@@ -38,6 +39,21 @@ def oracle(request, tmp_path):
 
 def test_own_oracles_conform(oracle):
     check_oracle(oracle, CONFIGS, rtol=0)
+
+
+def test_rows_of_a_matrix_may_be_configs():
+    pool = np.array([[1.0, 2.0], [3.0, 4.0]])
+    check_oracle(CallableOracle(lambda row: row.sum()), pool, rtol=0)
+
+
+@pytest.mark.parametrize("more", [{}, {"timeout": 60}], ids=["here", "child"])
+def test_callable_takes_configs_one_by_one(more):
+    with CallableOracle(lambda config: config["BLOCK"], **more) as oracle:
+        check_oracle(oracle, CONFIGS, one_by_one=True)
+
+
+def test_recorded_takes_configs_one_by_one():
+    check_oracle(make_recorded(), CONFIGS, one_by_one=True)
 
 
 def test_noise_is_allowed_by_default():
@@ -115,6 +131,90 @@ class FailsTheSecondTime(Good):
         return super().measure(configs)
 
 
+class EachAList(Good):
+    def measure_each(self, configs):
+        return self.measure(list(configs))
+
+
+class EachEndless(Good):
+    def measure_each(self, configs):
+        configs = list(configs)
+        yield from itertools.cycle(self.measure(configs)) if configs else ()
+
+
+class AgainOnlyOnce(Good):
+    """Leaves out a config that it has just measured anew."""
+
+    def remeasure_each(self, configs):
+        yield from self.measure({c["BLOCK"]: c for c in configs}.values())
+
+
+class AgainBackwards(Good):
+    def remeasure_each(self, configs):
+        yield from self.measure(list(configs)[::-1])
+
+
+class AgainNotEmpty(Good):
+    def remeasure_each(self, configs):
+        yield from self.measure(list(configs)) or [Measurement(1.0)]
+
+
+class AgainFloats(Good):
+    def remeasure_each(self, configs):
+        yield from (answer.duration for answer in self.measure(configs))
+
+
+class AgainAList(Good):
+    def remeasure_each(self, configs):
+        return self.measure(list(configs))
+
+
+class OpenPoolAnswers(Good):
+    def open_pool(self, configs):
+        return len(list(configs))
+
+
+class SlowerInASecondPool(Good):
+    n_pools = 0
+
+    def open_pool(self, configs):
+        self.n_pools += 1
+
+    def measure(self, configs):
+        return [Measurement(self.n_pools / config["BLOCK"]) for config in configs]
+
+
+class PrepareAnswers(Good):
+    def prepare(self, configs):
+        return list(configs)
+
+
+class SlowerWhenPrepared(Good):
+    prepared = False
+
+    def prepare(self, configs):
+        self.prepared = bool(list(configs))
+
+    def measure(self, configs):
+        return [Measurement((1 + self.prepared) / c["BLOCK"]) for c in configs]
+
+
+class NegativeLookahead(Good):
+    lookahead = -1
+
+
+class FractionalLookahead(Good):
+    lookahead = 0.5
+
+
+class NoneParallel(Good):
+    n_parallel = 0
+
+
+class BooleanParallel(Good):
+    n_parallel = True
+
+
 class NoDictionary(Good):
     def fingerprint(self):
         return "H200"
@@ -146,6 +246,21 @@ class ChangingFingerprint(Good):
         (EachNotEmpty, r"measure_each\(\[\]\) must give nothing"),
         (DependsOnTheBatch, "measure of each config alone: config 0 took"),
         (FailsTheSecondTime, "two calls of measure: config 0 is 'error' once"),
+        (EachAList, "measure_each must give an iterator, got <class 'list'>"),
+        (EachEndless, "measure_each of a generator gave 4 answers to 3"),
+        (AgainOnlyOnce, "remeasure_each of a generator gave 3 answers to 4"),
+        (AgainBackwards, "remeasure_each and measure: config 0 took"),
+        (AgainNotEmpty, r"remeasure_each\(\[\]\) must give nothing"),
+        (AgainFloats, r"remeasure_each of a gen.* must give Measurements, but \[0\]"),
+        (AgainAList, "remeasure_each must give an iterator, got <class 'list'>"),
+        (OpenPoolAnswers, "open_pool must answer None, got 3"),
+        (SlowerInASecondPool, "measure before and after open_pool: config 0 took"),
+        (PrepareAnswers, r"prepare\(\[\]\) must answer None, got \[\]"),
+        (SlowerWhenPrepared, "measure before and after prepare: config 0 took"),
+        (NegativeLookahead, "lookahead must be an int of at least 0, got -1"),
+        (FractionalLookahead, "lookahead must be an int of at least 0, got 0.5"),
+        (NoneParallel, "n_parallel must be an int of at least 1, got 0"),
+        (BooleanParallel, "n_parallel must be an int of at least 1, got True"),
         (NoDictionary, "fingerprint must be a dict, got 'H200'"),
         (NoJson, "fingerprint can't be written as JSON"),
         (ChangingFingerprint, "fingerprint differs from call to call"),
@@ -156,6 +271,59 @@ def test_faults_are_found(faulty, message):
         check_oracle(faulty(), CONFIGS, rtol=0)
 
 
-def test_oracle_that_can_not_take_a_generator_is_found():
-    with pytest.raises(TypeError):
-        check_oracle(NeedsLength(), CONFIGS)
+class PrepareNeedsLength(Good):
+    def prepare(self, configs):
+        self.n_prepared = len(configs)
+
+
+class OpenPoolNeedsLength(Good):
+    def open_pool(self, configs):
+        self.n_configs = len(configs)
+
+
+@pytest.mark.parametrize(
+    "faulty", [NeedsLength, PrepareNeedsLength, OpenPoolNeedsLength]
+)
+def test_oracle_that_can_not_take_a_generator_is_found(faulty):
+    with pytest.raises(TypeError, match="generator"):
+        check_oracle(faulty(), CONFIGS)
+
+
+class OneByOne(Good):
+    def measure_each(self, configs):
+        for config in configs:
+            yield self.measure([config])[0]
+
+
+class AgainAllAtOnce(OneByOne):
+    def remeasure_each(self, configs):
+        yield from self.measure(list(configs))
+
+
+class InPairs(OneByOne):
+    def measure_each(self, configs):
+        configs = iter(configs)
+        while pair := list(itertools.islice(configs, 2)):
+            yield from self.measure(pair)
+
+
+def test_oracle_that_takes_one_by_one_conforms():
+    check_oracle(OneByOne(), CONFIGS, rtol=0, one_by_one=True)
+
+
+@pytest.mark.parametrize("all_at_once", [Good, InPairs, AgainAllAtOnce])
+def test_taking_more_than_is_due_is_allowed_by_default(all_at_once):
+    check_oracle(all_at_once(), CONFIGS, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "message"),
+    [
+        (Good, "measure_each has taken 3 configs from a generator for answer 1"),
+        (InPairs, "measure_each has taken 2 configs from a generator for answer 1"),
+        (AgainAllAtOnce, "remeasure_each has taken 4 configs from a gen.* answer 1"),
+    ],
+)
+def test_taking_more_than_is_due_is_found_where_it_is_claimed(faulty, message):
+    with pytest.raises(AssertionError, match=f"^{message}"):
+        check_oracle(faulty(), CONFIGS, one_by_one=True)

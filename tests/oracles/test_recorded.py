@@ -158,3 +158,14 @@ def test_names_of_exceptions_become_statuses(recorded, status):
     )
     answer = oracle.measure([{"A": 1}])[0]
     assert (answer.status, answer.reason) == (status, recorded)
+
+
+def test_status_with_a_reason_is_taken_apart():
+    status = ["out_of_resources: shared memory: 9 of 4", "no status: at all"]
+    oracle = RecordedOracle([{"a": 1}, {"a": 2}], [np.inf] * 2, status=status)
+    first, second = oracle.measure([{"a": 1}, {"a": 2}])
+    assert (first.status, first.reason) == (
+        "out_of_resources",
+        "shared memory: 9 of 4",
+    )
+    assert (second.status, second.reason) == ("error", "no status: at all")
