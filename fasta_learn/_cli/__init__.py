@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import fasta_learn
-from fasta_learn._cli import _doctor, _replay, _search
+from fasta_learn._cli import _doctor, _record, _replay, _search, _tune
 from fasta_learn._cli._text import write
 from fasta_learn.exceptions import AllConfigsFailedError, MissingExtraError
 
 # Each has add_parser(subparsers) and run(args) -> exit code, and is named after its
 # command.
-_COMMANDS = (_search, _replay, _doctor)
+_COMMANDS = (_tune, _record, _search, _replay, _doctor)
 
 _ALL_FAILED, _BAD_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
 
@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         The exit code: 0; 1 if every measured config failed; 2 for bad usage or
-        input; 130 if interrupted; 141 if the reader of the output went away.
+        input; 3 if the time was up before a recording was complete; 130 if
+        interrupted; 141 if the reader of the output went away.
     """
     try:
         status = _run(argv)

@@ -65,3 +65,78 @@ def parse_probability(text: str) -> float:
             f"{text!r} is no probability above 0 and below 1"
         )
     return probability
+
+
+def parse_seed(text: str) -> int:
+    """Read a seed.
+
+    Parameters
+    ----------
+    text : str
+        A whole number below 2**32.
+
+    Returns
+    -------
+    int
+        The seed.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is no such number.
+    """
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no whole number from 0 to {2**32 - 1}"
+        )
+    return int(text)
+
+
+def parse_seconds(text: str) -> float:
+    """Read a span of time.
+
+    Parameters
+    ----------
+    text : str
+        A positive number of seconds.
+
+    Returns
+    -------
+    float
+        The seconds.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is no such number.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return seconds
+
+
+def parse_count(text: str) -> int:
+    """Read how many.
+
+    Parameters
+    ----------
+    text : str
+        A whole number of at least 1.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is no such number.
+    """
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)

@@ -1,4 +1,4 @@
-"""How far a search is, live on a terminal."""
+"""How far a search or a recording is, live on a terminal."""
 
 import math
 import sys
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TextIO
 from fasta_learn._cli._text import format_duration
 
 
-class _Display(Protocol):
+class Display(Protocol):
     """What shows the progress."""
 
     def start(self, total: int) -> None:
@@ -29,7 +29,7 @@ class SearchProgress:
         Shows it: has ``start(total)``, ``update(done, best)`` and ``stop()``.
     """
 
-    def __init__(self, display: _Display) -> None:
+    def __init__(self, display: Display) -> None:
         self._display = display
         self._done = 0
 
@@ -57,19 +57,31 @@ class SearchProgress:
 
 
 def make_progress() -> SearchProgress | None:
-    """Return what shows the progress, if somebody sees it.
+    """Return what shows the progress of a search, if somebody sees it.
 
     Returns
     -------
     SearchProgress or None
         None if standard output or standard error is not a terminal.
     """
+    display = make_display()
+    return None if display is None else SearchProgress(display)
+
+
+def make_display() -> Display | None:
+    """Return a display of how much is measured, if somebody sees it.
+
+    Returns
+    -------
+    Display or None
+        None if standard output or standard error is not a terminal.
+    """
     if not (sys.stdout.isatty() and sys.stderr.isatty()):
         return None
     try:
-        return SearchProgress(RichBar(sys.stderr))
+        return RichBar(sys.stderr)
     except ImportError:
-        return SearchProgress(PlainLine(sys.stderr))
+        return PlainLine(sys.stderr)
 
 
 class RichBar:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from fasta_learn._cli._arguments import parse_budget
+from fasta_learn._cli._arguments import parse_budget, parse_count
 from fasta_learn._cli._text import format_share, format_table, write
 from fasta_learn._compat import import_extra
 from fasta_learn.datasets import list_pools
@@ -40,14 +40,21 @@ def add_parser(subparsers: Any) -> None:
         metavar="POOL",
         help="names of pools that ship, or pool files (default: all that ship)",
     )
+    _add_what(parser)
+    _add_how(parser)
+    _add_outputs(parser)
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--search",
         nargs="+",
         choices=tuple(NAMED_SEARCHES),
-        default=list(NAMED_SEARCHES),
-        help="the search of fasta-learn, the dynamic filter of torch_npu with the "
-        "constants of its code or of its description, scaled to the budget, and "
-        "random choice (default: all)",
+        default=[name for name in NAMED_SEARCHES if name != "racing"],
+        help="the search of fasta-learn, the same with a race of its finalists at the "
+        "end, the dynamic filter of torch_npu with the constants of its code or of "
+        "its description, scaled to the budget, and random choice (default: all but "
+        "the race, which is of use with --noise)",
     )
     parser.add_argument(
         "--budget",
@@ -59,13 +66,16 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--max-measurements",
-        type=_count,
+        type=parse_count,
         metavar="N",
         help="measure at most so many configs of a pool",
     )
+
+
+def _add_how(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds",
-        type=_count,
+        type=parse_count,
         default=40,
         metavar="N",
         help="number of repetitions (default: 40)",
@@ -77,6 +87,17 @@ def add_parser(subparsers: Any) -> None:
         metavar="N",
         help="number of parallel processes, -1 for all processors (default: 1)",
     )
+    parser.add_argument(
+        "--noise",
+        type=float,
+        default=0.0,
+        metavar="FACTOR",
+        help="let every measurement scatter, with 1 as much as the percentiles of the "
+        "pools tell, and judge a search by the config that it names (default: 0)",
+    )
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot",
         metavar="FILE",
@@ -117,9 +138,10 @@ def run(args: argparse.Namespace) -> int:
         args.budget,
         args.seeds,
         args.max_measurements,
+        args.noise,
     )
     results = as_frame(plan, _chunks(plan, args.jobs), traces=figure is not None)
-    write(_table(results))
+    write(_table(results, plan.noise))
     if args.csv is not None:
         results.drop(columns="trace", errors="ignore").to_csv(args.csv, index=False)
     if figure is not None:
@@ -172,7 +194,7 @@ _HEADER = (
 )
 
 
-def _table(results: pd.DataFrame) -> str:
+def _table(results: pd.DataFrame, noise: float) -> str:
     pools, n_seeds = results["pool"].nunique(), results["seed"].nunique()
     rows = [
         (
@@ -190,14 +212,9 @@ def _table(results: pd.DataFrame) -> str:
         for row in summarize(results).to_dict("records")
     ]
     headline = f"{pools} pools, {n_seeds} seeds; catch: within 5 % of the fastest"
+    headline += f"; noise: {noise:g} times that recorded" if noise else ""
     return f"{headline}\n\n{format_table(_HEADER, rows)}"
 
 
 def _format_budget(budget: float | int) -> str:
     return f"{budget:g}" if isinstance(budget, int) else f"{100 * budget:g} %"
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
-    return int(text)

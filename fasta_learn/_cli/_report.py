@@ -1,6 +1,7 @@
 """What a search has found, as text and as JSON."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,35 +26,42 @@ _REASONS = {
     "converged": "nothing better is in sight",
     "confident": "nothing much better is probable",
     "interrupted": "interrupted",
+    "broken": "nothing more could be measured",
 }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A search over a recorded pool, finished or interrupted.
+    """A search that is finished, or was cut short.
 
     Attributes
     ----------
     search : ActiveConfigSearch
         The search.
-    pool : Pool
-        The whole recording.
+    name : str
+        What was searched.
+    configs : sequence of configs
+        All configs.
     oracle : BaseOracle
         What answered.
     seconds : float
         How long it took.
     stop_reason : str or None
         Why it ended.
+    recording : Pool or None
+        All durations, if they are known.
     """
 
     search: ActiveConfigSearch
-    pool: Pool
+    name: str
+    configs: Sequence[Any]
     oracle: BaseOracle
     seconds: float
     stop_reason: str | None
+    recording: Pool | None = None
 
     def regret_of(self, duration: float) -> float:
-        """Return how much slower a duration is than the best of the pool.
+        """Return how much slower a duration is than the best of the recording.
 
         Parameters
         ----------
@@ -63,10 +71,11 @@ class Outcome:
         Returns
         -------
         float
-            The regret; inf if it or the pool has none.
+            The regret; inf if it or the recording has none.
         """
-        runs = math.isfinite(self.pool.best_duration)
-        return self.pool.regret(duration) if runs else math.inf
+        pool = self.recording
+        runs = pool is not None and math.isfinite(pool.best_duration)
+        return pool.regret(duration) if pool is not None and runs else math.inf
 
 
 def to_record(outcome: Outcome) -> dict[str, Any]:
@@ -82,47 +91,49 @@ def to_record(outcome: Outcome) -> dict[str, Any]:
     dict
         Of plain numbers and text; None for what is unknown or infinite.
     """
-    search = outcome.search
+    search, pool = outcome.search, outcome.recording
     best, config = search.best_duration_, search.best_config_
-    return _plain(
-        {
-            "pool": outcome.pool.name,
-            "n_configs": len(outcome.pool),
-            "n_measured": search.n_measured_,
-            "budget": search.n_budget_,
-            "best_config": None if config is None else config_to_dict(config),
-            "best_duration_ms": float(best),
-            "stop_reason": outcome.stop_reason,
-            "confidence": search.confidence_,
-            "confidence_label": search.confidence_label_,
-            "seconds": round(outcome.seconds, 3),
-            "regret": outcome.regret_of(best),
-            "catch": bool(outcome.pool.is_catch(best)),
-        }
-    )
+    record = {
+        "kernel" if pool is None else "pool": outcome.name,
+        "n_configs": len(outcome.configs),
+        "n_measured": search.n_measured_,
+        "budget": search.n_budget_,
+        "best_config": None if config is None else config_to_dict(config),
+        "best_duration_ms": float(best),
+        "stop_reason": outcome.stop_reason,
+        "confidence": search.confidence_,
+        "confidence_label": search.confidence_label_,
+        "seconds": round(outcome.seconds, 3),
+    }
+    if pool is not None:
+        record["regret"] = outcome.regret_of(best)
+        record["catch"] = bool(pool.is_catch(best))
+    return _plain(record)
 
 
-def to_text(outcome: Outcome) -> str:
+def to_text(outcome: Outcome, more: Sequence[tuple[str, str]] = ()) -> str:
     """Return the result for people.
 
     Parameters
     ----------
     outcome : Outcome
         The outcome, with a best config.
+    more : sequence of (str, str), default=()
+        Further names and texts of the summary.
 
     Returns
     -------
     str
         Lines: the rounds in a table, and the result.
     """
-    search, pool = outcome.search, outcome.pool
+    configs = [config_to_dict(config) for config in outcome.configs]
+    n_parameters = len({name for config in configs for name in config})
     headline = (
-        f"{pool.name}: {len(pool)} configs, {_count_parameters(pool)} parameters, "
-        f"budget {search.n_budget_}"
+        f"{outcome.name}: {len(configs)} configs, {n_parameters} parameters, "
+        f"budget {outcome.search.n_budget_}"
     )
-    return "\n\n".join(
-        (headline, _rounds_table(outcome), format_pairs(_summary(outcome)))
-    )
+    summary = format_pairs([*_summary(outcome), *more, *_journal_pairs(outcome)])
+    return "\n\n".join((headline, _rounds_table(outcome), summary))
 
 
 def _rounds_table(outcome: Outcome) -> str:
@@ -149,32 +160,40 @@ def _rounds_table(outcome: Outcome) -> str:
                 format_share(outcome.regret_of(previous)),
             )
         )
-    return format_table(
-        ("round", "measured", "failed", "predicted", "best", "regret"), rows
-    )
+    header = ("round", "measured", "failed", "predicted", "best", "regret")
+    # There is no regret without a recording to compare with.
+    n_columns = len(header) if outcome.recording is not None else len(header) - 1
+    return format_table(header[:n_columns], [row[:n_columns] for row in rows])
 
 
 def _summary(outcome: Outcome) -> list[tuple[str, str]]:
-    search, pool = outcome.search, outcome.pool
-    share = search.n_measured_ / len(pool)
+    search, n_configs = outcome.search, len(outcome.configs)
+    share = search.n_measured_ / n_configs
     n_failed = int((search.results_["status"] != "ok").sum())
     pairs = [
         ("best config", format_config(config_to_dict(search.best_config_))),
         ("duration", format_duration(search.best_duration_)),
-        ("regret", _comparison(outcome)),
+    ]
+    if outcome.recording is not None:
+        pairs.append(("regret", _comparison(outcome, outcome.recording)))
+    return [
+        *pairs,
         (
             "measured",
-            f"{search.n_measured_} of {len(pool)} configs ({format_share(share)}), "
+            f"{search.n_measured_} of {n_configs} configs ({format_share(share)}), "
             f"{n_failed} failed; {format_share(1 - share)} saved",
         ),
         ("stopped", f"{_reason(outcome)}, after {outcome.seconds:.2f} s"),
         ("confidence", _confidence(search)),
     ]
-    if isinstance(outcome.oracle, JournaledOracle):
-        journal = outcome.oracle
-        counts = f"{journal.n_replayed} known before, {journal.n_measured} added"
-        pairs.append(("journal", f"{counts}: {journal.path}"))
-    return pairs
+
+
+def _journal_pairs(outcome: Outcome) -> list[tuple[str, str]]:
+    journal = outcome.oracle
+    if not isinstance(journal, JournaledOracle):
+        return []
+    counts = f"{journal.n_replayed} known before, {journal.n_measured} added"
+    return [("journal", f"{counts}: {journal.path}")]
 
 
 def _confidence(search: ActiveConfigSearch) -> str:
@@ -186,8 +205,8 @@ def _confidence(search: ActiveConfigSearch) -> str:
     )
 
 
-def _comparison(outcome: Outcome) -> str:
-    pool, best = outcome.pool, outcome.search.best_duration_
+def _comparison(outcome: Outcome, pool: Pool) -> str:
+    best = outcome.search.best_duration_
     fastest = format_duration(pool.best_duration)
     if best == pool.best_duration:
         verdict = "it is the fastest of the pool"
@@ -203,10 +222,6 @@ def _reason(outcome: Outcome) -> str:
     if reason == "budget" and outcome.search.n_measured_ < outcome.search.n_budget_:
         reason = "rounds"
     return _REASONS.get(reason, reason)
-
-
-def _count_parameters(pool: Pool) -> int:
-    return len({name for config in pool.configs for name in config})
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from fasta_learn.configs._keys import LAUNCH_OPTIONS
+
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (0.0, "ns"))
 _IN_MS = {"s": 1e3, "ms": 1.0, "µs": 1e-3, "ns": 1e-6}
 
@@ -82,6 +84,25 @@ def format_config(config: Mapping[str, Any]) -> str:
         Such as "BLOCK=64, num_warps=4".
     """
     return ", ".join(f"{name}={value!r}" for name, value in config.items())
+
+
+def format_launch(config: Mapping[str, Any]) -> str:
+    """Return a config as the ``triton.Config`` that it is, to be copied into code.
+
+    Parameters
+    ----------
+    config : mapping of str to object
+        The config.
+
+    Returns
+    -------
+    str
+        Such as "triton.Config({'BLOCK': 64}, num_warps=4)".
+    """
+    options = {n: v for n, v in config.items() if n in LAUNCH_OPTIONS}
+    keywords = {n: v for n, v in config.items() if n not in LAUNCH_OPTIONS}
+    arguments = [repr(keywords), *([format_config(options)] if options else [])]
+    return f"triton.Config({', '.join(arguments)})"
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from fasta_learn.configs import Pool
 from fasta_learn.experiments._pools import resolve_pools
 from fasta_learn.experiments._searches import resolve_searches
+from fasta_learn.oracles._scatter import check_noise
 
 OWN = "own"
 
@@ -27,6 +28,8 @@ class ReplayPlan:
         Number of repetitions.
     max_measurements : int or None
         Upper limit of a budget.
+    noise : float
+        How much measurements scatter.
     """
 
     pools: dict[str, Pool]
@@ -34,6 +37,7 @@ class ReplayPlan:
     budgets: list[Any]
     n_seeds: int
     max_measurements: int | None
+    noise: float = 0.0
 
     @property
     def n_chunks(self) -> int:
@@ -47,6 +51,7 @@ def plan_replay(
     budgets: Any,
     n_seeds: int,
     max_measurements: int | None,
+    noise: float = 0.0,
 ) -> ReplayPlan:
     """Check the arguments of `replay` and look up names."""
     if isinstance(budgets, (Real, str)):
@@ -54,13 +59,28 @@ def plan_replay(
     _check_count("n_seeds", n_seeds)
     if max_measurements is not None:
         _check_count("max_measurements", max_measurements)
+    check_noise(noise)
+    resolved = resolve_pools(pools)
+    if noise:
+        _check_percentiles(resolved)
     return ReplayPlan(
-        resolve_pools(pools),
+        resolved,
         resolve_searches(searches),
         _check_budgets(list(budgets)),
         int(n_seeds),
         max_measurements,
+        float(noise),
     )
+
+
+def _check_percentiles(pools: dict[str, Pool]) -> None:
+    for name, pool in pools.items():
+        missing = {"duration_p20_ms", "duration_p80_ms"} - set(pool.extra.columns)
+        if missing:
+            raise ValueError(
+                f"noise needs recorded percentiles, but the pool {name!r} lacks the "
+                f"column {min(missing)}; leave out the pool or the noise."
+            )
 
 
 def _check_count(name: str, count: Any) -> None:

@@ -16,6 +16,7 @@ def replay(
     n_jobs: int | None = None,
     *,
     max_measurements: int | None = None,
+    noise: float = 0.0,
     traces: bool = False,
 ) -> pd.DataFrame:
     """Run searches over recorded pools and note what they found.
@@ -34,7 +35,8 @@ def replay(
         `budget` and `random_state`; it needs ``fit(configs, durations)`` and
         ``results_`` with a column "index". Any other search is a function
         ``(pool, n_budget, seed)`` that answers the indices it measured, in order.
-        The names "default", "production", "reference" and "random" are known.
+        The names "default", "racing", "production", "reference" and "random" are
+        known.
     budgets : float, int, "own", or iterable of these, default=(0.1, 0.2, 0.35)
         A share of the pool (rounded down, at least one config), a number of configs,
         or "own", the budget that an estimator has already.
@@ -46,6 +48,15 @@ def replay(
         results are the same to the bit.
     max_measurements : int, default=None
         Upper limit of a budget in configs; it does not bind the budget "own".
+    noise : float, default=0.0
+        How much measurements scatter: 0 not at all, 1 as much as the recorded
+        percentiles tell (see `fasta_learn.oracles.RecordedOracle`). The pools need the
+        columns duration_p20_ms and duration_p80_ms. A search is then judged by the
+        recorded duration of the config that it names: `best_index_` of an estimator,
+        for a function the one that seemed the fastest. An estimator whose ``fit``
+        takes an `oracle` may measure a config again, which counts as a measurement;
+        any other search sees one duration for each config. Runs of one seed meet the
+        same noise.
     traces : bool, default=False
         Whether to add the column "trace", which `regret_curves` needs.
 
@@ -56,13 +67,16 @@ def replay(
         columns pool, search, budget, seed, n_configs, n_measured, n_failed,
         best_duration (ms; inf if every measured config failed), regret
         (best_duration over the best of the pool, less 1), catch (bool: within 5 % of
-        the best), n_near (configs of the pool within 5 % of its best), and on demand
+        the best), n_near (configs of the pool within 5 % of its best), with noise
+        selection_regret (best_duration over the fastest recorded duration among the
+        measured configs, less 1: what naming the wrong one costs), and on demand
         trace (ndarray of shape (n_measured,): the regret after each measurement).
 
     Raises
     ------
     ValueError
-        A pool, search or budget is not valid, or a search measured what it may not.
+        A pool, search or budget is not valid, a search measured what it may not, or
+        there is noise and a pool has no percentiles.
 
     See Also
     --------
@@ -86,5 +100,5 @@ def replay(
     2   random     0          10   True
     3   random     1          10  False
     """
-    plan = plan_replay(pools, searches, budgets, n_seeds, max_measurements)
+    plan = plan_replay(pools, searches, budgets, n_seeds, max_measurements, noise)
     return as_frame(plan, run_chunks(plan, n_jobs), traces=traces)

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from fasta_learn._blas import one_blas_thread
 from fasta_learn.configs import Pool
+from fasta_learn.experiments._one_run import Outcome, run_search
 from fasta_learn.experiments._plan import ReplayPlan, resolve_budget
-from fasta_learn.experiments._searches import run_search
 
-# The measured pool indices of each run of one pool and seed: by search, then budget.
-Chunk = list[NDArray[np.intp]]
+# What the runs of one pool and seed gave: by search, then budget.
+Chunk = list[Outcome]
 
 
 def run_chunks(
@@ -34,9 +33,9 @@ def run_chunks(
 
     Returns
     -------
-    iterable of list of ndarray of shape (n_measured,)
-        For each pool, and in it each seed, the measured pool indices of each search,
-        and in it each budget.
+    iterable of list of Outcome
+        For each pool, and in it each seed, the outcome of each search, and in it each
+        budget.
     """
     tasks = (
         delayed(_run_chunk)(
@@ -45,6 +44,7 @@ def run_chunks(
             plan.searches,
             [resolve_budget(b, len(pool), plan.max_measurements) for b in plan.budgets],
             seed,
+            plan.noise,
         )
         for name, pool in plan.pools.items()
         for seed in range(plan.n_seeds)
@@ -58,6 +58,7 @@ def _run_chunk(
     searches: dict[str, Any],
     n_budgets: list[int | None],
     seed: int,
+    noise: float,
 ) -> Chunk:
     chunk = []
     # The number of BLAS threads, which changes the last bits, differs by backend.
@@ -65,7 +66,7 @@ def _run_chunk(
         for search_name, search in searches.items():
             for n_budget in n_budgets:
                 try:
-                    chunk.append(run_search(search, pool, n_budget, seed))
+                    chunk.append(run_search(search, pool, n_budget, seed, noise))
                 except Exception as error:
                     allowed = "its own budget" if n_budget is None else n_budget
                     error.add_note(
@@ -85,7 +86,7 @@ def as_frame(
     ----------
     plan : ReplayPlan
         What was run.
-    chunks : iterable of list of ndarray
+    chunks : iterable of list of Outcome
         What `run_chunks` answered.
     traces : bool
         Whether to add the regrets so far.
@@ -95,6 +96,9 @@ def as_frame(
     pandas.DataFrame
         One row a run, ordered by pool, search, budget and seed.
     """
+    columns = list(_COLUMNS)
+    columns += ["selection_regret"] if plan.noise else []
+    columns += ["trace"] if traces else []
     answers = iter(chunks)
     rows = []
     for name, pool in plan.pools.items():
@@ -107,8 +111,8 @@ def as_frame(
         for run, (search, budget) in enumerate(runs):
             for seed, chunk in enumerate(by_seed):
                 key = {"pool": name, "search": search, "budget": budget, "seed": seed}
-                rows.append(key | of_pool | _score(pool, chunk[run], traces))
-    frame = pd.DataFrame(rows, columns=[*_COLUMNS, *(["trace"] if traces else [])])
+                rows.append(key | of_pool | _score(pool, chunk[run], columns))
+    frame = pd.DataFrame(rows, columns=columns)
     if len({type(budget) for budget in plan.budgets}) > 1:
         # Otherwise pandas would turn numbers of configs into floats, as shares are.
         frame["budget"] = pd.Series([row["budget"] for row in rows], dtype=object)
@@ -130,16 +134,20 @@ _COLUMNS = [
 ]
 
 
-def _score(pool: Pool, order: NDArray[np.intp], traces: bool) -> dict[str, Any]:
-    durations = pool.durations[order]
-    best = float(durations.min())
+def _score(pool: Pool, outcome: Outcome, columns: list[str]) -> dict[str, Any]:
+    durations = pool.durations[outcome.order]
+    named = pool.durations[outcome.named]
+    best = float(named[-1])
     score: dict[str, Any] = {
-        "n_measured": len(order),
+        "n_measured": len(named),
         "n_failed": int(np.sum(durations == math.inf)),
         "best_duration": best,
         "regret": pool.regret(best),
         "catch": pool.is_catch(best),
     }
-    if traces:
-        score["trace"] = np.minimum.accumulate(durations) / pool.best_duration - 1.0
+    if "selection_regret" in columns:
+        fastest = float(durations.min())
+        score["selection_regret"] = best / fastest - 1.0 if fastest < math.inf else 0.0
+    if "trace" in columns:
+        score["trace"] = named / pool.best_duration - 1.0
     return score

@@ -1,17 +1,15 @@
-"""Which searches an experiment compares, and how one of them is run."""
+"""Which searches an experiment compares."""
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from fasta_learn.configs import Pool
-from fasta_learn.exceptions import AllConfigsFailedError
-from fasta_learn.search import ActiveConfigSearch, dynamic_filter_search
+from fasta_learn.experiments._one_run import run_search
+from fasta_learn.search import ActiveConfigSearch, Racing, dynamic_filter_search
 
 
 @dataclass(frozen=True)
@@ -88,11 +86,12 @@ class ScaledDynamicFilter:
             Pool indices in order; fewer than the budget if the filter stops early.
         """
         search = dynamic_filter_search(self.profile, budget=n_budget)
-        return run_search(search, pool, None, seed)
+        return run_search(search, pool, None, seed).order
 
 
 NAMED_SEARCHES: dict[str, Callable[[], Any]] = {
     "default": ActiveConfigSearch,
+    "racing": lambda: ActiveConfigSearch(racing=Racing()),
     "production": lambda: ScaledDynamicFilter("production"),
     "reference": lambda: ScaledDynamicFilter("reference"),
     "random": RandomSearch,
@@ -105,8 +104,8 @@ def resolve_searches(searches: Any) -> dict[str, Any]:
     Parameters
     ----------
     searches : mapping of str to search, str, or iterable of str
-        Searches by name, or names out of "default", "production", "reference" and
-        "random".
+        Searches by name, or names out of "default", "racing", "production",
+        "reference" and "random".
 
     Returns
     -------
@@ -141,74 +140,3 @@ def _by_name(name: Any) -> Any:
             f"{', '.join(NAMED_SEARCHES)}. Others go into a dict of name to search."
         )
     return NAMED_SEARCHES[name]()
-
-
-def run_search(
-    search: Any, pool: Pool, n_budget: int | None, seed: int
-) -> NDArray[np.intp]:
-    """Run a search over a recorded pool.
-
-    Parameters
-    ----------
-    search : estimator or callable
-        An estimator is cloned, so the given one stays as it is.
-    pool : Pool
-        The pool.
-    n_budget : int or None
-        How many configs may be measured; None leaves that to the estimator.
-    seed : int
-        Seed of every random choice.
-
-    Returns
-    -------
-    ndarray of shape (n_measured,)
-        Pool indices in the order of measurement. A search that found no config that
-        runs answers those that failed.
-
-    Raises
-    ------
-    ValueError
-        The search measured nothing, too much, a config twice, or one that is not in
-        the pool.
-    """
-    if hasattr(search, "fit"):
-        order = _run_estimator(search, pool, n_budget, seed)
-    elif n_budget is None:
-        raise ValueError(
-            "only an estimator has a budget of its own; give a function numbers."
-        )
-    else:
-        order = search(pool, n_budget, seed)
-    indices = np.asarray(list(order), dtype=np.intp)
-    _check_order(indices, len(pool), n_budget)
-    return indices
-
-
-def _run_estimator(
-    search: Any, pool: Pool, n_budget: int | None, seed: int
-) -> Iterable[int]:
-    search = clone(search).set_params(random_state=seed)
-    if n_budget is not None:
-        search.set_params(budget=n_budget)
-    with suppress(AllConfigsFailedError):
-        search.fit(pool.configs, pool.durations)
-    return search.results_["index"]
-
-
-def _check_order(
-    indices: NDArray[np.intp], n_configs: int, n_budget: int | None
-) -> None:
-    if not len(indices):
-        raise ValueError("it measured nothing.")
-    if n_budget is not None and len(indices) > n_budget:
-        raise ValueError(
-            f"it measured {len(indices)} configs, but may measure {n_budget}."
-        )
-    outside = indices[(indices < 0) | (indices >= n_configs)]
-    if len(outside):
-        raise ValueError(
-            f"it measured index {outside[0]}, but the pool has the indices 0 to "
-            f"{n_configs - 1}."
-        )
-    if len(np.unique(indices)) < len(indices):
-        raise ValueError("it measured a config twice; each index may occur once.")

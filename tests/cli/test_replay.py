@@ -56,6 +56,24 @@ def test_nothing_but_the_table_when_piped(capsys, pool_file):
     assert "\x1b" not in out
 
 
+def test_noise_judges_by_the_named_config(capsys):
+    _, out, _ = run(
+        capsys, POOL, "--seeds=3", "--search", "default", "racing", "--budget=30",
+        "--noise=4",
+    )  # fmt: skip
+    results = replay(POOL, ["default", "racing"], [30], 3, noise=4.0)
+    assert out.splitlines()[0].endswith("noise: 4 times that recorded")
+    for line, name in zip(out.splitlines()[-2:], ["default", "racing"], strict=True):
+        regret = results.loc[results["search"] == name, "regret"].mean()
+        assert line.split()[0] == name
+        assert line.split()[4] == f"{100 * regret:.2f}"
+
+
+def test_race_is_not_among_the_searches_by_default(capsys):
+    _, out, _ = run(capsys, POOL, "--seeds=1", "--budget=2")
+    assert "racing" not in out
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -129,6 +147,8 @@ def test_plot_is_of_the_kind_of_its_name(capsys, tmp_path, pool_file, ending, ma
         ([POOL, "--budget", "1", "1.0"], "which is there already"),
         ([POOL, "--seeds", "0"], "'0' is no whole number"),
         ([POOL, "--max-measurements", "-3"], "is no whole number"),
+        ([POOL, "--noise", "-1"], "noise must be a finite number of at least 0"),
+        ([POOL, "--noise", "much"], "invalid float value: 'much'"),
         ([POOL, "--plot", "regret.wmf"], "can't draw a wmf"),
         ([POOL, "--plot", "regret"], "can't draw a file without ending"),
         ([POOL, "--csv", "/no/such/folder/x.csv"], "its folder does not exist"),

@@ -6,6 +6,7 @@ import pytest
 from fasta_learn._cli._text import (
     format_config,
     format_duration,
+    format_launch,
     format_pairs,
     format_share,
     format_table,
@@ -72,3 +73,19 @@ def test_write_copes_with_any_encoding(encoding, data):
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="\n")
     write("9 µs ≤ 10", file)
     assert file.buffer.getvalue() == data
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({"BLOCK": 64, "num_warps": 4}, "triton.Config({'BLOCK': 64}, num_warps=4)"),
+        (
+            {"num_stages": 2, "kind": "row"},
+            "triton.Config({'kind': 'row'}, num_stages=2)",
+        ),
+        ({"A": 1, "B": True}, "triton.Config({'A': 1, 'B': True})"),
+        ({"maxnreg": 64, "num_ctas": 1}, "triton.Config({}, maxnreg=64, num_ctas=1)"),
+    ],
+)
+def test_launch_config(config, text):
+    assert format_launch(config) == text

@@ -7,7 +7,9 @@ from sklearn.base import BaseEstimator
 from fasta_learn import ActiveConfigSearch, dynamic_filter_search
 from fasta_learn.configs import Pool
 from fasta_learn.experiments import RandomSearch, ScaledDynamicFilter
-from fasta_learn.experiments._searches import resolve_searches, run_search
+from fasta_learn.experiments._one_run import run_search
+from fasta_learn.experiments._searches import resolve_searches
+from fasta_learn.search import Racing
 
 
 class FirstConfigs(BaseEstimator):
@@ -28,6 +30,11 @@ def test_names_stand_for_searches():
     assert isinstance(found["default"], ActiveConfigSearch)
     assert found["reference"] == ScaledDynamicFilter("reference")
     assert found["random"] == RandomSearch()
+
+
+def test_racing_stands_for_the_default_with_a_race():
+    search = resolve_searches("racing")["racing"]
+    assert search.get_params() == ActiveConfigSearch(racing=Racing()).get_params()
 
 
 def test_one_name_is_as_good_as_a_list():
@@ -52,11 +59,11 @@ def test_what_is_no_search_is_refused():
 
 
 def test_estimator_gets_budget_and_seed(pool):
-    assert_array_equal(run_search(FirstConfigs(), pool, 3, 7), [7, 8, 9])
+    assert_array_equal(run_search(FirstConfigs(), pool, 3, 7).order, [7, 8, 9])
 
 
 def test_estimator_may_keep_its_budget(pool):
-    assert_array_equal(run_search(FirstConfigs(budget=2), pool, None, 7), [7, 8])
+    assert_array_equal(run_search(FirstConfigs(budget=2), pool, None, 7).order, [7, 8])
 
 
 def test_given_estimator_stays_as_it_is(pool):
@@ -69,19 +76,19 @@ def test_given_estimator_stays_as_it_is(pool):
 def test_default_search_can_be_run_again_by_hand(pool):
     by_hand = ActiveConfigSearch(budget=9, random_state=4)
     by_hand.fit(pool.configs, pool.durations)
-    order = run_search(ActiveConfigSearch(), pool, 9, 4)
+    order = run_search(ActiveConfigSearch(), pool, 9, 4).order
     assert_array_equal(order, by_hand.results_["index"])
 
 
 def test_function_gets_pool_budget_and_seed(pool):
-    order = run_search(lambda *got: [len(got[0]) - 1, got[1], got[2]], pool, 5, 8)
-    assert_array_equal(order, [23, 5, 8])
+    run = run_search(lambda *got: [len(got[0]) - 1, got[1], got[2]], pool, 5, 8)
+    assert_array_equal(run.order, [23, 5, 8])
 
 
 def test_search_that_found_nothing_answers_its_failures():
     pool = Pool([{"B": i} for i in range(4)], [np.inf, np.inf, np.inf, 1.0])
     search = ActiveConfigSearch(init_configs=[0, 2])
-    assert_array_equal(run_search(search, pool, 2, 0), [0, 2])
+    assert_array_equal(run_search(search, pool, 2, 0).order, [0, 2])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""How many seconds of compiling and running a search costs."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fasta_learn.oracles import BaseOracle, Measurement
+
+
+class MeteredOracle(BaseOracle):
+    """Add up what the measurements of an oracle cost.
+
+    Parameters
+    ----------
+    oracle : BaseOracle
+        Measures.
+
+    Attributes
+    ----------
+    n_measured : int
+        Number of measurements.
+    compile_seconds, run_seconds : float
+        What they cost in s, as far as the oracle says.
+    """
+
+    def __init__(self, oracle: BaseOracle) -> None:
+        self._oracle = oracle
+        self.n_measured = 0
+        self.compile_seconds = 0.0
+        self.run_seconds = 0.0
+        self.lookahead = oracle.lookahead
+        self.n_parallel = oracle.n_parallel
+
+    def measure(self, configs: Iterable[Any]) -> list[Measurement]:
+        """Measure configs."""
+        return list(self.measure_each(configs))
+
+    def measure_each(self, configs: Iterable[Any]) -> Iterator[Measurement]:
+        """Measure configs one by one."""
+        yield from self._metered(self._oracle.measure_each(configs))
+
+    def remeasure_each(self, configs: Iterable[Any]) -> Iterator[Measurement]:
+        """Measure configs anew."""
+        yield from self._metered(self._oracle.remeasure_each(configs))
+
+    def prepare(self, configs: Iterable[Any]) -> None:
+        """Begin to make configs ready."""
+        self._oracle.prepare(configs)
+
+    def open_pool(self, configs: Iterable[Any]) -> None:
+        """Learn of the whole pool."""
+        self._oracle.open_pool(configs)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Say what is measured."""
+        return self._oracle.fingerprint()
+
+    def _metered(self, answers: Iterator[Measurement]) -> Iterator[Measurement]:
+        for answer in answers:
+            self.n_measured += 1
+            self.compile_seconds += answer.compile_seconds or 0.0
+            self.run_seconds += answer.run_seconds or 0.0
+            yield answer
