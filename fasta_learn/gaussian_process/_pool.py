@@ -93,6 +93,13 @@ class PoolGaussianProcess:
     def _std(self, variance: NDArray) -> NDArray:
         return np.sqrt(self._signal * np.maximum(variance, 1e-12)) * self._scale
 
+    def whiten(self, rows: NDArray, values: NDArray) -> NDArray:
+        """Columns of values at the learned rows, times the inverse Cholesky factor."""
+        assert self._posterior is not None
+        by_row = np.empty((len(self.grid.X), values.shape[1]))
+        by_row[rows] = values
+        return self._posterior.whiten(by_row[self._posterior.rows])
+
     def imagine(self, row: int) -> NDArray:
         """Standard deviation over the pool, had `row` come out as predicted."""
         assert self._posterior is not None

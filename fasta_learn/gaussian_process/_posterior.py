@@ -101,11 +101,15 @@ class PoolPosterior:
 
     def mean(self, target: NDArray) -> tuple[NDArray, float]:
         """Mean over the pool, shape (n_pool,), and the variance of the signal."""
+        residuals = self.whiten(target)
+        return residuals @ self._explained[: self.n_rows], signal_variance(residuals)
+
+    def whiten(self, values: NDArray) -> NDArray:
+        """Values at the rows, times the inverse of the Cholesky factor."""
         n = self.n_rows
-        residuals = solve_triangular(
-            self._factor[:n, :n], target, lower=True, check_finite=False
+        return solve_triangular(
+            self._factor[:n, :n], values, lower=True, check_finite=False
         )
-        return residuals @ self._explained[:n], signal_variance(residuals)
 
     def leave_one_out(self, target: NDArray) -> NDArray:
         """Leave-one-out predictions of the target, shape (n_rows,)."""

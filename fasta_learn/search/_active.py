@@ -47,7 +47,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         that answers a `BudgetPlan`.
     n_initial : "auto", float or int, default="auto"
         Share of the pool, or number of configs, of the blind sample; "auto" takes
-        D + 3 for D features, at most 60 % of the budget, or five with a prior.
+        D + 3 for D features, at most 60 % of the budget.
     batch_size : "auto", int or callable, default="auto"
         How many configs to propose at a time after that. "auto" proposes one, and
         from 64 measured configs on one for each 32 of them. Or a function of the
@@ -65,9 +65,10 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
     stopping : callable, default=None
         Function of ``(state, rounds)``, asked after each round, that answers why to
         stop early, or None to go on. See `CertaintyStop` and `Convergence`.
-    prior : PoolPrior or object with ``predict``, default=None
+    prior : "auto", PoolPrior, object with ``predict`` or None, default="auto"
         What recorded pools tell; its ``predict(configs)`` answers the share of the
-        best speed that each config of the pool may lose. "centred" leans to it.
+        best speed that each config of the pool may lose. "centred" begins with it.
+        "auto" is `load_default_prior` for 64 or more Triton configs, else None.
     init_configs : list of configs or of pool indices, default=None
         Configs known to be good; they are measured first, as part of the budget.
     racing : Racing, default=None
@@ -183,7 +184,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         "initial_design": [StrOptions(set(DESIGNS)), callable],
         "acquisition": [StrOptions(set(ACQUISITIONS)), callable],
         "stopping": [callable, None],
-        "prior": [HasMethods(["predict"]), None],
+        "prior": [StrOptions({"auto"}), HasMethods(["predict"]), None],
         "init_configs": ["array-like", None],
         "racing": [Racing, None],
         "time_budget": [Interval(Real, 0, None, closed="neither"), None],
@@ -203,7 +204,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         initial_design: Any = "centred",
         acquisition: Any = "auto",
         stopping: Any = None,
-        prior: Any = None,
+        prior: Any = "auto",
         init_configs: Any = None,
         racing: Racing | None = None,
         time_budget: float | None = None,

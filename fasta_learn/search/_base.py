@@ -17,11 +17,12 @@ from fasta_learn.search._engine import SearchEngine
 from fasta_learn.search._ledger import check_results
 from fasta_learn.search._parameters import find_init_configs, make_policies
 from fasta_learn.search._prior import (
+    choose_prior,
     lean_policies,
-    leaning_n_initial,
     predict_costs,
 )
 from fasta_learn.search._race_engine import RacingEngine, replicates_frame
+from fasta_learn.search._report import summarize
 from fasta_learn.search._space import PoolSpace, default_vectorizer
 
 
@@ -87,7 +88,7 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     def summary_(self) -> dict[str, Any]:
         """The record of the whole search."""
         self._check_open()
-        return self._engine.summary()
+        return summarize(self._engine)
 
     def _make_engine(self, X: Any) -> SearchEngine:
         """Return a new search over a pool."""
@@ -96,9 +97,10 @@ class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             default_vectorizer() if self.vectorizer == "auto" else self.vectorizer
         )
         space = PoolSpace(pool, vectorizer)
-        costs = predict_costs(self.prior, space)
-        first = self.n_initial if costs is None else leaning_n_initial(self.n_initial)
-        plan = plan_budget(self.budget, first, len(space), space.features.shape[1])
+        prior = choose_prior(self.prior, self.estimator, space)
+        costs = predict_costs(prior, space)
+        n_features = space.features.shape[1]
+        plan = plan_budget(self.budget, self.n_initial, len(space), n_features)
         racing = self.racing
         if racing is not None:
             plan = racing.reserve(plan)

@@ -37,6 +37,22 @@ class BudgetPlan:
     label: str = "fixed"
 
 
+def whole_sample(n_features: int) -> int:
+    """Return the size of the first sample where the budget allows it.
+
+    Parameters
+    ----------
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    int
+        Three more.
+    """
+    return n_features + 3
+
+
 def plan_budget(
     budget: Any, n_initial: Any, n_pool: int, n_features: int
 ) -> BudgetPlan:
@@ -64,7 +80,7 @@ def plan_budget(
         return budget(n_pool, n_features)
     n_budget = _resolve(budget, n_pool, n_pool)
     if n_initial == "auto":
-        first = min(n_features + 3, max(1, round(_BLIND_SHARE * n_budget)))
+        first = min(whole_sample(n_features), max(1, round(_BLIND_SHARE * n_budget)))
     else:
         first = _resolve(n_initial, n_pool, n_budget)
     # Without features there is nothing to model.

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,6 @@ from fasta_learn.search._subset import open_surrogate
 from fasta_learn.search._target import from_target, to_target
 
 _NONE = np.empty(0, dtype=np.intp)
-
-# Proposing ahead begins when this share of the first sample is measured: later ones
-# are often among the slowest to compile.
-_KNOWN_SHARE = 0.8
 
 
 class SearchEngine:
@@ -59,6 +56,8 @@ class SearchEngine:
         Measurements that may be made in all.
     stop_reason : str or None
         Why nothing more is proposed; None while the search goes on.
+    covers : bool
+        Whether configs were drawn at random for want of a surrogate.
     overhead_seconds : float
         Time spent on decisions; nothing depends on it.
     """
@@ -79,7 +78,7 @@ class SearchEngine:
         self.n_budget = plan.n_budget
         self.stop_reason: str | None = None
         self.overhead_seconds = 0.0
-        self._covers = False
+        self.covers = False
         surrogate = open_surrogate(policies.estimator, space.features, rng)
         self.surrogate = lean_surrogate(surrogate, policies)
         self._feasibility = FeasibilityModel(space.features)
@@ -189,14 +188,25 @@ class SearchEngine:
         self.ledger.propose(chosen, predicted)
         return chosen
 
+    def guess(self, n_configs: int) -> NDArray[np.intp]:
+        """Return what may be proposed soon, were all open proposals as predicted.
+
+        It changes no decision, and no chance is drawn from.
+        """
+        with self._overhead():
+            state = self.state("initial" if self._blind_left() else "model")
+            n_configs = min(n_configs, len(state.available))
+            if not self.ledger.n_ok or state.path == "initial" or n_configs < 1:
+                return _NONE
+            rng = np.random.RandomState()
+            rng.set_state(self._rng.get_state())
+            state = replace(state, rng=rng)
+            return checked_choice(self.policies.acquisition, state, n_configs)
+
     @property
     def may_look_ahead(self) -> bool:
-        """Whether enough is known to propose while other proposals are open."""
-        n_measured = len(self.ledger.order)
-        return (
-            n_measured >= _KNOWN_SHARE * self.plan.n_initial
-            and self.ledger.n_ok >= self.plan.min_samples
-        )
+        """Whether more may be proposed while proposals are open."""
+        return not self._queue and self.ledger.n_ok >= self.plan.min_samples
 
     def _blind_left(self) -> list[int]:
         """Configs of the first sample that are still to be proposed."""
@@ -211,7 +221,7 @@ class SearchEngine:
         if state.path == "initial":
             return np.array(self._blind_left()[:n_configs], dtype=np.intp)
         if state.path == "coverage":
-            self._covers = True
+            self.covers = True
             return RandomDesign()(state, n_configs)
         return checked_choice(self.policies.acquisition, state, n_configs)
 
@@ -332,24 +342,6 @@ class SearchEngine:
                 record["margin"], record["r2"], record["n_near_optimal"]
             )
         self._check_stop(state)
-
-    def summary(self) -> dict[str, Any]:
-        """Return the record of the whole search."""
-        n_pool, n_measured = len(self.space), len(self.ledger.order)
-        return {
-            "n_configs": n_pool,
-            "n_features": self.space.features.shape[1],
-            "budget_class": self.plan.label,
-            "path": "coverage" if self._covers else "model",
-            "n_measured": n_measured,
-            "savings": 1.0 - n_measured / n_pool,
-            "n_rounds": len(self.rounds),
-            "best_duration": np.inf if self.result is None else self.result[1],
-            "stop_reason": self.stop_reason,
-            "confidence": self.confidence,
-            "confidence_label": self.confidence_label,
-            "overhead_seconds": self.overhead_seconds,
-        }
 
     def _record_of(self, state: SearchState) -> dict[str, Any]:
         record: dict[str, Any] = {

@@ -5,36 +5,61 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
+from fasta_learn.search._budget import whole_sample
 from fasta_learn.search._initial import CentredDesign
 from fasta_learn.search._policies import Policies
 from fasta_learn.search._space import PoolSpace
 from fasta_learn.search._state import SearchState
-from fasta_learn.search._subset import WorkingSetSurrogate
+from fasta_learn.search._subset import MAX_WHOLE, WorkingSetSurrogate
 from fasta_learn.search._surrogate import PoolSurrogate
+from fasta_learn.transfer import load_default_prior
+from fasta_learn.transfer._default import is_triton_pool
 
-# A blind sample of five configs is enough where a prior says where to look. Three
-# find more within a twentieth of a pool, but less within a tenth or a fifth.
-_N_INITIAL = 5
+# Slopes of 36 recorded pools by priors from other kernels: 0.9 on average, with a
+# standard deviation of 0.5.
+_SLOPE_VARIANCE = 0.25
+
+# How probable it is, before anything is measured, that a prior tells something. More
+# gains little where it does, and costs more where it does not.
+_TRUST = 0.7
+
+# In pools of 20 to 29 configs of which 8 are measured, the prior that ships raised the
+# mean regret from 0.7 to 2 %.
+_MIN_POOL = 64
 
 # Loses nearly all of the best speed; the reciprocal of nothing is left out.
 _MAX_COST = 0.99
 
 
-def leaning_n_initial(n_initial: Any) -> Any:
-    """Return the size of the first sample of a search with a prior.
+def choose_prior(prior: Any, estimator: Any, space: PoolSpace) -> Any:
+    """Return the prior that a search of a pool uses.
 
     Parameters
     ----------
-    n_initial : "auto", float or int
+    prior : "auto", object with ``predict``, or None
         Parameter of the search.
+    estimator : regressor or None
+        Parameter of the search.
+    space : PoolSpace
+        The pool.
 
     Returns
     -------
-    float or int
-        What "auto" stands for, or the parameter.
+    object with ``predict`` or None
+        "auto" is the prior that ships with the package, where the surrogate is the
+        default one and the pool is one of Triton configs; not in pools that are so
+        small that little is to be saved, nor in those that are predicted in part.
     """
-    return _N_INITIAL if isinstance(n_initial, str) else n_initial
+    if not isinstance(prior, str):
+        return prior
+    serves = (
+        estimator is None
+        and _MIN_POOL <= len(space) <= MAX_WHOLE
+        and is_triton_pool(space.items)
+    )
+    return load_default_prior() if serves else None
 
 
 def predict_costs(prior: Any, space: PoolSpace) -> NDArray[np.float64] | None:
@@ -72,8 +97,11 @@ def predict_costs(prior: Any, space: PoolSpace) -> NDArray[np.float64] | None:
 class LeaningDesign(CentredDesign):
     """The centred design, leaning to configs that a prior expects to be fast.
 
-    The config of the least expected cost comes first. The weights of the others
-    fall with the expected cost, by exp(-lean) for each standard deviation.
+    The config of the least expected cost comes first. Where the budget is too small
+    for the whole sample of a search (three configs more than there are features), the
+    weights of the others fall with the expected cost, by exp(-lean) for each standard
+    deviation. A whole sample does not lean: it is what tells a wrong prior from a right
+    one.
 
     Parameters
     ----------
@@ -94,12 +122,10 @@ class LeaningDesign(CentredDesign):
         first = state.available[[np.argmin(self.costs[state.available])]]
         if n_configs == 1:
             return first
-        rest = replace(
-            state,
-            available=np.setdiff1d(state.available, first),
-            pending=np.append(state.pending, first),
-        )
-        return np.append(first, super().__call__(rest, n_configs - 1))
+        if n_configs >= whole_sample(state.features.shape[1]):
+            design = CentredDesign(self.concentration, self.balance)
+            return np.append(first, design(_without(state, first), n_configs - 1))
+        return np.append(first, super().__call__(_without(state, first), n_configs - 1))
 
     def _preference(self, state: SearchState) -> NDArray[np.float64]:
         assert self.costs is not None
@@ -107,13 +133,21 @@ class LeaningDesign(CentredDesign):
         return super()._preference(state) - self.lean * (cost - cost.min())
 
 
+def _without(state: SearchState, chosen: NDArray[np.intp]) -> SearchState:
+    """What the search will see once some configs are proposed."""
+    return replace(
+        state,
+        available=np.setdiff1d(state.available, chosen),
+        pending=np.append(state.pending, chosen),
+    )
+
+
 class PriorSurrogate(PoolSurrogate):
     """Learns what the measurements tell beyond expected costs.
 
     The expected costs, times a slope, are the mean from which the inner surrogate
-    learns deviations. The slope is that of a line through the measurements, where the
-    slope of one, which a true prior has, counts as one of them; it stays within zero
-    and one. So a wrong prior fades as soon as measurements contradict it.
+    learns deviations. The slope is estimated anew from all measurements (see
+    `trusted_slope`), so a wrong prior fades as they contradict it.
 
     Parameters
     ----------
@@ -129,11 +163,15 @@ class PriorSurrogate(PoolSurrogate):
         self.inner, self.basis = inner, inner.basis
         self._transform = target_transform
         self._costs = costs
+        self._slope = 1.0
 
     def fit(self, rows: NDArray, target: NDArray) -> None:
         """Learn the targets of the measured rows, which grow from call to call."""
         expected = self._expected(float(target.min()))
-        mean = _slope(expected[rows], target, float(expected.var())) * expected
+        design = np.stack([np.ones(len(rows)), expected[rows], target], axis=1)
+        deviations = target - self._slope * expected[rows]
+        self._slope = trusted_slope(*self.inner.whiten(rows, deviations, design).T)
+        mean = self._slope * expected
         residuals = target - mean[rows]
         self.inner.fit(rows, residuals)
         self.mean, self.std = self.inner.mean + mean, self.inner.std
@@ -164,11 +202,45 @@ class PriorSurrogate(PoolSurrogate):
         return self.inner.fitted_estimator(rows, target)
 
 
-def _slope(expected: NDArray, target: NDArray, variance: float) -> float:
-    """Slope of targets by expected ones, with one more measurement of slope one."""
-    deviation = expected - expected.mean()
-    covered = deviation @ (target - target.mean()) + variance
-    return float(np.clip(covered / (deviation @ deviation + variance), 0.0, 1.0))
+def trusted_slope(ones: NDArray, expected: NDArray, target: NDArray) -> float:
+    """Return how far a prior is to be followed, by what was measured.
+
+    Either the prior is worthless, or, as is somewhat more likely, the targets rise with
+    the expected ones by a slope that is normal around one. The answer is the posterior
+    mean of the slope, within zero and one, in this mixture, with the noise integrated
+    out.
+
+    Parameters
+    ----------
+    ones, expected, target : ndarray of shape (n_measured,)
+        A constant, the expected targets and the targets, all whitened by the
+        covariance of the deviations: what near configs have in common counts once.
+
+    Returns
+    -------
+    float
+        Between 0, the prior tells nothing, and 1.
+
+    References
+    ----------
+    Mitchell and Beauchamp, "Bayesian variable selection in linear regression", 1988.
+    """
+    unit = ones / np.linalg.norm(ones)
+    expected = expected - unit * (unit @ expected)
+    target = target - unit * (unit @ target)
+    n_free, total = len(target) - 1, float(target @ target)
+    if n_free < 1:
+        return _TRUST
+    if not total > 0:  # what the prior tells apart is the same
+        return 0.0
+    # One slope is known as well as by this sum of squares of the expected targets.
+    known = total / n_free / _SLOPE_VARIANCE
+    squares, off = float(expected @ expected), target - expected
+    slope = np.clip((expected @ target + known) / (squares + known), 0.0, 1.0)
+    left = off @ off - (expected @ off) ** 2 / (squares + known)
+    evidence = -0.5 * n_free * np.log(max(float(left), 1e-300) / total)
+    evidence -= 0.5 * np.log1p(squares / known)
+    return float(slope * expit(logit(_TRUST) + evidence))
 
 
 def lean_policies(policies: Policies, costs: NDArray | None) -> Policies:

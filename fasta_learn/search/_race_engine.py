@@ -100,9 +100,15 @@ class RacingEngine(SearchEngine):
         if self.race.is_over and self.stop_reason is None:
             self.stop(self._ending)
 
+    def guess(self, n_configs: int) -> NDArray[np.intp]:
+        """Return what may be proposed soon; finalists need no preparation."""
+        if self.race is not None:
+            return np.empty(0, dtype=np.intp)
+        return super().guess(n_configs)
+
     @property
     def may_look_ahead(self) -> bool:
-        """Whether enough is known to propose while other proposals are open."""
+        """Whether more may be proposed while proposals are open."""
         return self.race is None and super().may_look_ahead
 
     def release(self, indices: NDArray[np.intp]) -> bool:

@@ -1,4 +1,4 @@
-"""In which order a search proposes, makes ready and measures."""
+"""How a search proposes, makes ready and measures in turn."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,12 +13,12 @@ from fasta_learn.search._source import Source
 
 
 class Schedule:
-    """Hands proposals to a source, some of them ahead of time.
+    """Hands proposals to a source, and tells it ahead of time what may follow.
 
-    Without look-ahead a proposal is measured as a whole. With it, further configs are
-    proposed while those before them are open, and announced to the source; what is
-    measured next is always what was proposed first. So the decisions depend on the
-    order alone, not on how long anything takes.
+    A source that makes configs ready in the background (compiles them) is told what is
+    proposed. Where that was not expected, it is also told what may follow, so that the
+    next proposals are often ready. The guesses change no decision. A source
+    that measures on several devices gets as many proposals at a time.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Schedule:
         propose: Callable[[], NDArray[np.intp]],
     ):
         self._engine, self._source, self._propose = engine, source, propose
-        self._waiting: list[int] = []
+        self._prepared: set[int] = set()
 
     def run(self, announce: Callable[[], None]) -> Iterator[list[dict[str, Any]]]:
         """Measure until the search is over.
@@ -57,35 +57,30 @@ class Schedule:
         ValueError
             The source answered something that is not valid.
         """
-        try:
-            while len(batch := self._next_batch()):
-                n_rounds = len(self._engine.rounds)
-                measure_batch(self._engine, self._source, batch, announce)
-                yield self._engine.rounds[n_rounds:]
-        finally:
-            self._engine.release(self._still_open())
-
-    def _still_open(self) -> NDArray[np.intp]:
-        """What waits; a search that stops takes its proposals back by itself."""
-        still_open = set(self._engine.open_proposals)
-        waiting = [index for index in self._waiting if index in still_open]
-        return np.array(waiting, dtype=np.intp)
+        while len(batch := self._next_batch()):
+            n_rounds = len(self._engine.rounds)
+            measure_batch(self._engine, self._source, batch, announce)
+            yield self._engine.rounds[n_rounds:]
 
     def _next_batch(self) -> NDArray[np.intp]:
         """Return the pool indices to measure next; none once the search is over."""
-        source = self._source
-        self._waiting = self._still_open().tolist()
-        while len(self._waiting) < source.n_parallel + source.lookahead:
-            if self._waiting and not self._engine.may_look_ahead:
+        batch: list[int] = []
+        while len(batch) < self._source.n_parallel:
+            if batch and not self._engine.may_look_ahead:
                 break
             proposed = self._propose().tolist()
             if not proposed:
                 break
-            source.prepare(proposed)
-            self._waiting += proposed
-        n_due = source.n_parallel if source.lookahead else len(self._waiting)
-        due, self._waiting = self._waiting[:n_due], self._waiting[n_due:]
-        return np.array(due, dtype=np.intp)
+            batch += proposed
+        if not self._prepared.issuperset(batch):
+            self._prepare(batch)
+        return np.array(batch, dtype=np.intp)
+
+    def _prepare(self, batch: list[int]) -> None:
+        n_guesses = self._source.lookahead
+        guesses = self._engine.guess(n_guesses).tolist() if n_guesses else []
+        self._source.prepare(batch + guesses)
+        self._prepared.update(batch, guesses)
 
 
 def measure_batch(

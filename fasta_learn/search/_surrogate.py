@@ -58,6 +58,13 @@ class PoolSurrogate(ABC):
     @abstractmethod
     def _fit(self, rows: NDArray, target: NDArray) -> None: ...
 
+    def whiten(self, rows: NDArray, target: NDArray, values: NDArray) -> NDArray:
+        """Return columns of `values`, decorrelated by what is learned of the target.
+
+        A model that knows no covariance between configs leaves them as they are.
+        """
+        return values
+
     def imagine(self, row: int) -> NDArray[np.float64]:
         """Return `std`, had this row come out as predicted; if there is one."""
         if self.std is None:
@@ -86,6 +93,12 @@ class GaussianProcessSurrogate(PoolSurrogate):
         self._process.fit(rows, target)
         self.mean, self.std = self._process.predict()
         self.r2 = _r2(*self._process.leave_one_out())
+
+    def whiten(self, rows: NDArray, target: NDArray, values: NDArray) -> NDArray:
+        """Return columns of `values`, decorrelated by what is learned of the target."""
+        with one_blas_thread():
+            self._process.fit(rows, target)
+            return self._process.whiten(rows, values)
 
     def imagine(self, row: int) -> NDArray[np.float64]:
         """Return `std`, had this row come out as predicted."""

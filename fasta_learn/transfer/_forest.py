@@ -9,6 +9,9 @@ from sklearn.ensemble import ExtraTreesRegressor
 # Rows are predicted so many at a time, which bounds the memory.
 _CHUNK = 4096
 
+# Three to ten samples a leaf predict as well; the more, the smaller the files.
+_LEAF_SAMPLES = 6
+
 
 @dataclass(frozen=True)
 class Forest:
@@ -20,11 +23,11 @@ class Forest:
         Index of the first node of each tree.
     feature : ndarray of shape (n_nodes,), dtype int32
         Which feature is compared.
-    threshold : ndarray of shape (n_nodes,), dtype float64
+    threshold : ndarray of shape (n_nodes,), dtype float32
         Rows at or below it go left.
     left, right : ndarray of shape (n_nodes,), dtype int64
         Index of the children; a leaf is its own child.
-    value : ndarray of shape (n_nodes,), dtype float64
+    value : ndarray of shape (n_nodes,), dtype float32
         Mean target.
     """
 
@@ -61,7 +64,7 @@ class Forest:
         """
         model = ExtraTreesRegressor(
             n_trees,
-            min_samples_leaf=3,
+            min_samples_leaf=_LEAF_SAMPLES,
             max_features=0.5,
             max_leaf_nodes=2000,
             random_state=seed,
@@ -79,6 +82,8 @@ class Forest:
             parts["value"].append(tree.value[:, 0, 0])
         joined = {name: np.concatenate(arrays) for name, arrays in parts.items()}
         joined["feature"] = joined["feature"].astype(np.int32)
+        for name in ("threshold", "value"):
+            joined[name] = joined[name].astype(np.float32)
         return cls(roots=roots.astype(np.int64), **joined)
 
     def predict(self, X: NDArray) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ class PoolPrior:
 
     Parameters
     ----------
-    n_trees : int, default=300
+    n_trees : int, default=200
         Number of trees.
     random_state : int, default=0
         Seed of all chance.
@@ -75,7 +75,7 @@ class PoolPrior:
 
     shape: dict[str, float] | None = None
 
-    def __init__(self, *, n_trees: int = 300, random_state: int = 0):
+    def __init__(self, *, n_trees: int = 200, random_state: int = 0):
         self.n_trees = n_trees
         self.random_state = random_state
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from fasta_learn import ActiveConfigSearch, dynamic_filter_search
@@ -49,6 +50,23 @@ class Pools:
 @pytest.fixture(scope="session")
 def pools():
     return Pools
+
+
+def _assert_same_search(one, other):
+    pd.testing.assert_frame_equal(one.results_, other.results_, check_exact=True)
+    assert str(one.rounds_) == str(other.rounds_)
+    assert one.best_index_ == other.best_index_
+    assert one.best_duration_ == other.best_duration_
+    assert one.stop_reason_ == other.stop_reason_
+    assert one.confidence_ == other.confidence_
+    assert one.confidence_label_ == other.confidence_label_
+    assert one.n_budget_ == other.n_budget_
+
+
+@pytest.fixture(scope="session")
+def assert_same_search():
+    """Assert that two searches did the same to the bit."""
+    return _assert_same_search
 
 
 MAKERS = {

@@ -9,18 +9,20 @@ import pandas as pd
 import pytest
 import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import trapezoid
+from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fasta_learn import ActiveConfigSearch, ModelSelector
+from fasta_learn import ActiveConfigSearch, ModelSelector, dynamic_filter_search
 from fasta_learn.configs import Pool
 from fasta_learn.search import CentredDesign
-from fasta_learn.search._prior import LeaningDesign, PriorSurrogate
+from fasta_learn.search._prior import LeaningDesign, PriorSurrogate, trusted_slope
 from fasta_learn.search._surrogate import RegressorSurrogate
-from fasta_learn.transfer import PoolPrior
+from fasta_learn.transfer import PoolPrior, load_default_prior
 
 
 class Expected:
@@ -84,9 +86,55 @@ def test_a_wrong_prior_costs_little(pools, make_prior):
 @pytest.mark.parametrize("costs", [np.zeros(90), np.full(90, 0.7)])
 def test_a_prior_that_knows_nothing_changes_nothing(pools, costs):
     configs, durations = pools.tiles()
-    search = ActiveConfigSearch(random_state=0).fit(configs, durations)
+    search = ActiveConfigSearch(prior=None, random_state=0).fit(configs, durations)
     told = clone(search).set_params(prior=Expected(costs)).fit(configs, durations)
     pd.testing.assert_frame_equal(told.results_, search.results_, check_exact=True)
+
+
+def first_sample(configs, **parameters):
+    search = ActiveConfigSearch(random_state=0, **parameters)
+    return search.propose(configs).tolist()
+
+
+def test_triton_configs_are_searched_with_the_prior_that_ships(pools):
+    configs, durations = pools.tiles()
+    shipped = load_default_prior()
+    by_default = first_sample(configs)
+    assert by_default == first_sample(configs, prior=shipped)
+    assert by_default != first_sample(configs, prior=None)
+    assert by_default[0] == np.argmin(shipped.predict(configs))
+    search = ActiveConfigSearch(random_state=0).fit(configs, durations)
+    told = clone(search).set_params(prior=shipped).fit(configs, durations)
+    pd.testing.assert_frame_equal(told.results_, search.results_, check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters"),
+    [
+        (lambda configs: configs[:63], {}),
+        (lambda configs: configs, {"estimator": ModelSelector()}),
+        (lambda configs: np.array([list(c.values()) for c in configs]), {}),
+    ],
+    ids=["small", "own estimator", "matrix"],
+)
+def test_other_pools_are_searched_without_it(pools, make, parameters):
+    configs, _ = pools.tiles(shape=(6, 5, 3))
+    configs = make(configs)
+    assert first_sample(configs, **parameters) == first_sample(
+        configs, prior=None, **parameters
+    )
+
+
+def test_pools_without_warps_are_searched_without_it(pools):
+    configs = [{"BLOCK_M": 2**i, "BLOCK_N": 2**j} for i in range(10) for j in range(10)]
+    assert first_sample(configs) == first_sample(configs, prior=None)
+
+
+def test_the_dynamic_filter_knows_no_prior(pools):
+    configs, durations = pools.tiles()
+    search = dynamic_filter_search(random_state=0).fit(configs, durations)
+    without = dynamic_filter_search(prior=None, random_state=0).fit(configs, durations)
+    pd.testing.assert_frame_equal(search.results_, without.results_, check_exact=True)
 
 
 def test_a_prior_of_other_keywords_changes_nothing(pools, prior):
@@ -185,12 +233,13 @@ def test_wrong_answers_of_a_prior_are_refused(pools, costs):
         ActiveConfigSearch(prior=Expected(costs)).fit(configs, durations)
 
 
-def test_the_first_sample_is_five_configs_and_begins_with_the_least_cost(pools):
+@pytest.mark.parametrize(("budget", "size"), [(30, 6), (10, 6), (9, 5), (5, 3)])
+def test_the_first_sample_begins_with_the_least_cost(pools, budget, size):
     configs, _ = pools.tiles()
     costs = np.linspace(0, 1, 90)[::-1]
-    search = ActiveConfigSearch(prior=Expected(costs), random_state=0)
+    search = ActiveConfigSearch(budget=budget, prior=Expected(costs), random_state=0)
     batch = search.propose(configs)
-    assert len(batch) == 5
+    assert len(batch) == size
     assert batch[0] == 89
 
 
@@ -209,7 +258,7 @@ def test_an_own_initial_design_stays(pools):
         prior=Expected(np.linspace(0, 1, 90)),
         initial_design=lambda state, n_configs: state.available[-n_configs:],
     )
-    assert_array_equal(search.propose(configs), [85, 86, 87, 88, 89])
+    assert_array_equal(search.propose(configs), [84, 85, 86, 87, 88, 89])
 
 
 def test_init_configs_come_before_the_prior(pools):
@@ -227,7 +276,7 @@ def test_leaning_design_skips_what_is_gone(make_state):
 
 
 def test_leaning_design_prefers_low_costs(make_state):
-    features = np.linspace(0, 1, 40)[:, None]
+    features = np.random.default_rng(1).random((40, 2))
     costs = np.random.default_rng(0).random(40)
     drawn = [], []
     for seed in range(50):
@@ -253,13 +302,65 @@ def test_predictions_are_the_costs_where_measurements_confirm_them():
     assert surrogate.r2 == pytest.approx(1)
 
 
-def test_the_slope_of_one_counts_as_one_measurement():
-    costs = np.array([0.0, 1.0, 0.0, 1.0])
-    surrogate = open_surrogate(costs)
-    surrogate.fit(np.arange(4), np.array([0.2, 0.2, 0.2, 0.2]))
-    # The measurements' sum of squares is 1, the variance over the pool 1 / 4.
-    slope = 0.25 / (1.0 + 0.25)
-    assert_allclose(surrogate.mean, 0.2 + slope * (costs - 0.5))
+def test_a_whole_sample_does_not_lean(make_state):
+    features = np.random.default_rng(1).random((40, 2))
+    costs = np.random.default_rng(0).random(40)
+    first = int(np.argmin(costs))
+    chosen = LeaningDesign(costs=costs)(make_state(features, seed=3), 5)
+    centred = CentredDesign()(make_state(features, gone=[first], seed=3), 4)
+    assert chosen[0] == first
+    assert len(set(chosen) & set(centred)) >= 3
+
+
+def slope_by_integration(expected, target):
+    """Posterior mean of the slope, clipped, with the evidence integrated on a grid."""
+    x, y = expected - expected.mean(), target - target.mean()
+    n_free = len(y) - 1
+    known = (y @ y) / n_free / 0.25
+    b = np.linspace(-60, 60, 2_000_001)
+    loss = (y @ y) - 2 * b * (x @ y) + b**2 * (x @ x) + known * (b - 1) ** 2
+    density = np.sqrt(known / (2 * np.pi)) * np.exp(
+        gammaln((n_free + 1) / 2) - (n_free + 1) / 2 * np.log(loss / 2)
+    )
+    useful = trapezoid(density, b)
+    useless = np.exp(gammaln(n_free / 2) - n_free / 2 * np.log(y @ y / 2))
+    slope = trapezoid(density * b, b) / useful
+    return np.clip(slope, 0, 1) * 0.7 * useful / (0.7 * useful + 0.3 * useless)
+
+
+@pytest.mark.parametrize("slope", [-0.5, 0.0, 0.3, 1.0])
+@pytest.mark.parametrize("n", [4, 7, 15])
+def test_the_slope_is_that_of_a_mixture(slope, n):
+    rng = np.random.default_rng(n)
+    expected = rng.random(n)
+    target = slope * expected + 0.2 * rng.standard_normal(n)
+    expected_slope = slope_by_integration(expected, target)
+    assert trusted_slope(np.ones(n), expected, target) == pytest.approx(
+        expected_slope, rel=1e-4
+    )
+
+
+def test_whitened_measurements_count_as_their_covariance_says():
+    rng = np.random.default_rng(0)
+    expected, target = rng.random(6), rng.random(6)
+    scale = rng.uniform(0.5, 2, 6)
+    by_weight = trusted_slope(scale, scale * expected, scale * target)
+    weights = scale**2
+    x = expected - np.average(expected, weights=weights)
+    y = target - np.average(target, weights=weights)
+    known = (weights @ y**2) / 5 / 0.25
+    slope = np.clip((weights @ (x * y) + known) / (weights @ x**2 + known), 0, 1)
+    assert 0 < by_weight < slope
+
+
+def test_one_measurement_tells_nothing_about_a_prior():
+    assert trusted_slope(np.ones(1), np.ones(1), np.ones(1)) == 0.7
+
+
+def test_equal_targets_contradict_a_prior():
+    for value in (0.0, 0.2):
+        slope = trusted_slope(np.ones(3), np.arange(3.0), np.full(3, value))
+        assert slope == pytest.approx(0, abs=1e-12)
 
 
 def test_the_slope_is_never_negative():

@@ -1,11 +1,10 @@
-from collections import deque
-
 import numpy as np
+import pandas as pd
 import pytest
 
 from fasta_learn import ActiveConfigSearch
 from fasta_learn.oracles import BaseOracle, JournaledOracle, Measurement
-from fasta_learn.search import CertaintyStop, Racing
+from fasta_learn.search import CertaintyStop, Racing, SoftmaxMarginal
 
 CONFIGS = [
     {"BLOCK_M": 2**i, "BLOCK_N": 2**j, "num_warps": w}
@@ -26,15 +25,15 @@ DURATIONS = [duration_of(config) for config in CONFIGS]
 
 
 class AheadOracle(BaseOracle):
-    """Measures like the recorded durations and notes what it is asked for."""
+    """Measures like the recorded durations and notes what it is told ahead."""
 
     def __init__(self, lookahead, n_parallel=1, interrupt_after=None):
         self.lookahead, self.n_parallel = lookahead, n_parallel
         self.interrupt_after = interrupt_after
-        self.prepared, self.measured, self.groups, self.n_open = [], [], [], []
+        self.prepared, self.measured, self.groups, self.n_ready = [], [], [], 0
 
     def prepare(self, configs):
-        self.prepared += list(configs)
+        self.prepared.append(list(configs))
 
     def measure(self, configs):
         return list(self.measure_each(configs))
@@ -42,10 +41,10 @@ class AheadOracle(BaseOracle):
     def measure_each(self, configs):
         configs = list(configs)
         self.groups.append(len(configs))
-        self.n_open.append(len(self.prepared) - len(self.measured))
         for config in configs:
             if len(self.measured) == self.interrupt_after:
                 raise KeyboardInterrupt
+            self.n_ready += any(config in batch[1:] for batch in self.prepared)
             self.measured.append(config)
             yield Measurement(duration_of(config))
 
@@ -55,97 +54,108 @@ def searched(oracle, **parameters):
     return search.fit(CONFIGS, oracle=oracle)
 
 
-def loop_with_window(n_window, **parameters):
-    """The same by hand: one proposal after the other, answered in their order."""
-    search = ActiveConfigSearch(**{"budget": 30, "random_state": 0, **parameters})
-    waiting = deque(search.propose(CONFIGS).tolist())
-    n_initial = len(waiting)
-    while waiting:
-        index = waiting.popleft()
-        search.partial_fit([index], [DURATIONS[index]])
-        while len(waiting) < n_window and (
-            not waiting or search.n_measured_ >= 0.8 * n_initial
-        ):
-            proposed = search.propose().tolist()
-            if not proposed:
-                break
-            waiting += proposed
-    return search
+@pytest.mark.parametrize("acquisition", ["auto", "greedy", SoftmaxMarginal()])
+@pytest.mark.parametrize("lookahead", [1, 8])
+def test_guesses_change_no_decision(lookahead, acquisition):
+    settings = {"acquisition": acquisition, "batch_size": 2}
+    ahead = searched(AheadOracle(lookahead), **settings)
+    alone = searched(AheadOracle(0), **settings)
+    pd.testing.assert_frame_equal(ahead.results_, alone.results_, check_exact=True)
+    assert ahead.best_index_ == alone.best_index_
+    assert ahead.rounds_ == alone.rounds_ or str(ahead.rounds_) == str(alone.rounds_)
 
 
-@pytest.mark.parametrize("lookahead", [1, 3, 8])
-def test_what_is_proposed_first_is_measured_first(lookahead):
+@pytest.mark.parametrize("lookahead", [0, 4, 20])
+def test_everything_measured_was_announced_before(lookahead):
     oracle = AheadOracle(lookahead)
     search = searched(oracle)
-    assert oracle.prepared == oracle.measured
-    assert len(oracle.measured) == search.n_measured_ == 30
-    assert search.stop_reason_ == "budget"
+    announced = [config for batch in oracle.prepared for config in batch]
+    assert all(config in announced for config in oracle.measured)
+    assert search.n_measured_ == len(oracle.measured) == 30
 
 
-@pytest.mark.parametrize("lookahead", [1, 3, 8])
-def test_look_ahead_equals_a_window_kept_by_hand(lookahead):
-    ahead = searched(AheadOracle(lookahead)).results_
-    by_hand = loop_with_window(lookahead + 1).results_
-    assert ahead["index"].tolist() == by_hand["index"].tolist()
-    np.testing.assert_array_equal(ahead["predicted"], by_hand["predicted"])
+def test_a_proposal_that_was_guessed_announces_nothing_new():
+    oracle = AheadOracle(12)
+    searched(oracle)
+    n_batches = len(oracle.prepared)
+    # Without guesses each of the 25 proposals would have been announced.
+    assert n_batches < 20
+    assert oracle.n_ready >= 30 - len(oracle.prepared[0]) - n_batches
 
 
-def test_look_ahead_is_used():
-    oracle = AheadOracle(4)
+def test_an_announcement_begins_with_what_is_measured_next():
+    oracle = AheadOracle(5)
     searched(oracle, n_initial=6)
-    assert max(oracle.n_open[6:]) == 5
-    without, ahead = searched(AheadOracle(0)), searched(AheadOracle(4))
-    assert without.results_["index"].tolist() != ahead.results_["index"].tolist()
+    assert oracle.prepared[0] == oracle.measured[:6]
+    assert [len(batch) for batch in oracle.prepared[1:]] == [6] * (
+        len(oracle.prepared) - 1
+    )
+    for batch in oracle.prepared[1:]:
+        assert len({str(config) for config in batch}) == len(batch)
+        assert batch[0] in oracle.measured
 
 
-def test_nothing_is_proposed_ahead_before_most_of_the_first_sample_is_known():
-    oracle = AheadOracle(8)
-    searched(oracle, n_initial=10)
-    # Ten are open, then nine …; the ninth measurement begins with nine open at most.
-    assert oracle.n_open[:8] == [10, 9, 8, 7, 6, 5, 4, 3]
-    assert oracle.n_open[8] == 9
+def test_guesses_are_configs_that_were_not_measured():
+    oracle = AheadOracle(6)
+    seen = []
+    oracle.prepare = lambda configs: seen.append((list(configs), len(oracle.measured)))
+    searched(oracle)
+    for batch, n_measured in seen:
+        assert not any(config in oracle.measured[:n_measured] for config in batch)
 
 
 def test_several_devices_are_given_several_configs_at_a_time():
-    oracle = AheadOracle(4, n_parallel=2)
-    search = searched(oracle)
-    assert set(oracle.groups) == {2}
+    oracle = AheadOracle(4, n_parallel=3)
+    search = searched(oracle, n_initial=6)
+    assert oracle.groups == [6] + [3] * 8
     assert search.n_measured_ == 30
 
 
-def test_devices_without_look_ahead_measure_together():
-    oracle = AheadOracle(0, n_parallel=3)
-    searched(oracle, n_initial=6)
-    assert oracle.groups == [6] + [3] * 8
+def test_proposals_for_several_devices_are_those_of_the_loop_by_hand():
+    parallel = searched(AheadOracle(0, n_parallel=2), n_initial=6)
+    by_hand = ActiveConfigSearch(budget=30, n_initial=6, random_state=0)
+    batch = by_hand.propose(CONFIGS)
+    while len(batch):
+        by_hand.partial_fit(batch, [DURATIONS[i] for i in batch])
+        batch = np.concatenate([by_hand.propose(), by_hand.propose()])
+    assert by_hand.results_["index"].tolist() == parallel.results_["index"].tolist()
+    assert by_hand.rounds_ == parallel.rounds_ or str(by_hand.rounds_) == str(
+        parallel.rounds_
+    )
 
 
 def test_each_proposal_is_a_round_of_its_own():
-    search = searched(AheadOracle(5), n_initial=8)
-    assert [record["n_measured"] for record in search.rounds_] == list(range(8, 31))
-    assert search.results_["round"].tolist() == [1] * 8 + list(range(2, 24))
+    search = searched(AheadOracle(5, n_parallel=2), n_initial=8)
+    assert search.results_["round"].tolist()[:8] == [1] * 8
+    assert [record["n_measured"] for record in search.rounds_] == [8, *range(10, 31, 2)]
 
 
-def test_an_early_stop_takes_back_what_was_proposed_ahead():
+def test_an_early_stop_is_obeyed_at_once():
     oracle = AheadOracle(6)
     stop = CertaintyStop(probability=0.5)
     search = searched(oracle, budget=0.9, stopping=stop)
     assert search.stop_reason_ == "confident"
-    assert search.n_measured_ == len(oracle.measured) < len(oracle.prepared)
+    assert search.n_measured_ == len(oracle.measured) < 67
     assert search.propose().tolist() == []
 
 
-def test_a_race_follows_what_was_proposed_ahead():
+def test_a_race_announces_no_guesses():
     oracle = AheadOracle(4)
     search = searched(oracle, racing=Racing(n_repeats=8))
     assert search.n_measured_ == 22
-    assert 2 <= len(search.replicates_) <= 8
-    assert len(oracle.measured) == 22 + len(search.replicates_)
-    assert search.best_duration_ == min(search.results_["duration"])
+    n_repeats = len(search.replicates_)
+    assert 2 <= n_repeats <= 8
+    assert len(oracle.measured) == 22 + n_repeats
+    for batch in oracle.prepared:
+        assert not any(config in oracle.measured[22:] for config in batch[1:]) or (
+            any(config in oracle.measured[:22] for config in batch)
+        )
 
 
-def test_an_interrupted_search_holds_no_open_proposals():
-    oracle = AheadOracle(4, interrupt_after=15)
-    search = ActiveConfigSearch(budget=30, random_state=0)
+@pytest.mark.parametrize("n_parallel", [1, 2])
+def test_an_interrupted_search_holds_no_open_proposals(n_parallel):
+    oracle = AheadOracle(4, n_parallel, interrupt_after=15)
+    search = ActiveConfigSearch(budget=30, n_initial=6, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         search.fit(CONFIGS, oracle=oracle)
     assert search.n_measured_ == 15
@@ -165,7 +175,8 @@ def test_a_journal_passes_look_ahead_on_and_prepares_only_what_it_lacks(tmp_path
     journal = JournaledOracle(second, path)
     assert (journal.lookahead, journal.n_parallel) == (3, 2)
     search = searched(journal)
-    assert second.prepared == second.measured
     assert len(second.measured) == 14
+    for batch in second.prepared:
+        assert not any(config in first.measured for config in batch)
     expected = searched(AheadOracle(3, n_parallel=2))
     assert search.results_["index"].tolist() == expected.results_["index"].tolist()

@@ -24,10 +24,10 @@ def forest(data):
 def test_predictions_are_those_of_scikit_learn(data, forest):
     X, y, weight = data
     model = ExtraTreesRegressor(
-        7, min_samples_leaf=3, max_features=0.5, max_leaf_nodes=2000, random_state=3
+        7, min_samples_leaf=6, max_features=0.5, max_leaf_nodes=2000, random_state=3
     ).fit(X, y, weight)
     other = np.random.default_rng(1).random((50, 4)).astype(np.float32)
-    assert_allclose(forest.predict(other), model.predict(other), rtol=1e-12)
+    assert_allclose(forest.predict(other), model.predict(other), rtol=1e-5)
 
 
 def test_chunks_do_not_change_predictions(data, forest, monkeypatch):
