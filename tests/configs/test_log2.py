@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fasta_learn.configs import ConfigVectorizer
-from fasta_learn.configs._log2 import acts_by_ratio
+from fasta_learn.configs._log2 import acts_by_ratio, octave_floor
 
 
 @pytest.mark.parametrize(
@@ -111,3 +111,8 @@ def test_log2_of_negative_values_is_refused(log2):
 def test_auto_leaves_negative_columns_alone():
     X = ConfigVectorizer(log2="auto").fit_transform([{"a": -2}, {"a": 4}])
     assert_array_equal(X, [[-2], [4]])
+
+
+def test_the_floor_of_the_smallest_number_is_positive():
+    values = np.array([[0.0], [5e-324]])
+    assert octave_floor(values, np.array([True]))[0] > 0

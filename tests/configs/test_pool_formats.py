@@ -56,6 +56,15 @@ def test_csv(tmp_path):
     assert pool.name == "pool"
 
 
+def test_costs_are_no_parameters(tmp_path):
+    columns = ["compile_seconds", "run_seconds", "registers", "spills", "shared_bytes"]
+    text = f"BLOCK,duration_ms,{','.join(columns)}\n16,1,0.5,0.25,32,0,\n"
+    pool = read_text(tmp_path, text)
+    assert pool.configs == [{"BLOCK": 16}]
+    assert list(pool.extra.columns) == columns
+    assert_array_equal(pool.extra.to_numpy(), [[0.5, 0.25, 32, 0, np.nan]])
+
+
 def test_name(tmp_path):
     text = "a,duration_ms\n1,2\n"
     assert read_text(tmp_path, text, name="other").name == "other"
@@ -347,8 +356,8 @@ def test_parquet_refuses_mixed_types(tmp_path):
 
 
 def test_extra_columns_must_say_that_they_are_measured(tmp_path):
-    pool = Pool([{"a": 1}], [1.0], extra=pd.DataFrame({"registers": [32]}))
-    with pytest.raises(ValueError, match="'registers' would be read back as a param"):
+    pool = Pool([{"a": 1}], [1.0], extra=pd.DataFrame({"occupancy": [32]}))
+    with pytest.raises(ValueError, match="'occupancy' would be read back as a param"):
         write_pool(pool, tmp_path / "p.csv")
 
 

@@ -182,12 +182,6 @@ def test_no_varying_column_gives_no_feature():
     assert list(vectorizer.get_feature_names_out()) == []
 
 
-def test_no_feature_inverts_to_the_first_config():
-    configs = [{"a": 1}, {"a": 1}]
-    vectorizer = ConfigVectorizer().fit(configs)
-    assert vectorizer.inverse_transform(np.empty((1, 0)))[0] is configs[0]
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_equal_dicts(frame):
     vectorizer = ConfigVectorizer(boolean=True, categorical=True)
@@ -296,99 +290,9 @@ def test_configs_after_a_matrix_are_refused():
         vectorizer.transform([{"x0": 1.0}])
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 10**400])
-def test_config_with_a_value_that_is_not_finite_is_refused(value):
-    with pytest.raises(ValueError, match=r"configs\[1\]\['b'\] is .* not a finite"):
-        ConfigVectorizer().fit([{"b": 1}, {"b": value}])
-
-
-def test_text_in_a_numeric_keyword_of_another_config_is_refused():
-    vectorizer = ConfigVectorizer().fit([{"b": 1}, {"b": 2}])
-    with pytest.raises(ValueError, match=r"configs\[0\]\['b'\] is '3'"):
-        vectorizer.transform([{"b": "3"}])
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [(np.nan, "contains NaN in row 1, column 0"), (np.inf, "inf .*row 1, column 0")],
-)
-def test_matrix_that_is_not_finite_is_refused_with_its_position(value, message):
-    with pytest.raises(ValueError, match=message):
-        ConfigVectorizer().fit([[1.0, 2.0], [value, 3.0]])
-
-
-def test_one_config_is_refused():
-    with pytest.raises(TypeError, match="single config; pass a list"):
-        ConfigVectorizer().fit({"a": 1})
-
-
-@pytest.mark.parametrize(
-    ("configs", "which"),
-    [([{"a": 1}, 3], 1), ([None], 0), (["a"], 0), ([{1, 2}, {"a": 1}], 0)],
-)
-def test_items_that_are_no_configs_are_refused(configs, which):
-    with pytest.raises(TypeError, match=rf"configs\[{which}\] is of type"):
-        ConfigVectorizer().fit(configs)
-
-
-def test_no_config_is_refused():
-    with pytest.raises(ValueError, match="at least one"):
-        ConfigVectorizer().fit([])
-
-
 def test_unfitted():
     with pytest.raises(NotFittedError):
         ConfigVectorizer().transform(make_configs())
-
-
-def test_inverse_gives_the_objects_of_the_pool():
-    configs = [SimpleNamespace(kwargs={"BLOCK": size}) for size in (16, 32, 64)]
-    vectorizer = ConfigVectorizer(log2=True).fit(configs)
-    found = vectorizer.inverse_transform([[6.0], [4.0]])
-    assert found[0] is configs[2]
-    assert found[1] is configs[0]
-
-
-def test_inverse_of_equal_rows_gives_the_first():
-    configs = [{"a": 1, "s": "x"}, {"a": 2, "s": "x"}, {"a": 2, "s": "y"}]
-    vectorizer = ConfigVectorizer().fit(configs)
-    assert vectorizer.inverse_transform([[2.0]])[0] is configs[1]
-
-
-def test_inverse_of_negative_zero():
-    vectorizer = ConfigVectorizer().fit([{"a": -0.0}, {"a": 1.0}])
-    assert vectorizer.inverse_transform([[0.0], [-0.0]]) == [{"a": 0.0}] * 2
-
-
-def test_inverse_forgives_rounding():
-    configs = [{"a": 0.1, "b": 1}, {"a": 0.7, "b": 2}]
-    vectorizer = ConfigVectorizer().fit(configs)
-    X = vectorizer.transform(configs).astype(np.float32)
-    assert vectorizer.inverse_transform(X) == configs
-
-
-def test_inverse_of_another_row_is_refused():
-    vectorizer = ConfigVectorizer().fit([{"a": 1}, {"a": 2}])
-    with pytest.raises(ValueError, match=r"row 1 of X is no config.*\[1.9\]"):
-        vectorizer.inverse_transform([[1.0], [1.9]])
-
-
-def test_inverse_of_a_wrong_width_is_refused():
-    vectorizer = ConfigVectorizer().fit([{"a": 1}, {"a": 2}])
-    with pytest.raises(ValueError, match="2 columns, but the vectorizer gives 1"):
-        vectorizer.inverse_transform([[1.0, 2.0]])
-
-
-def test_inverse_of_a_matrix_gives_its_rows():
-    pool = np.array([[3.0, 7.0], [2.0, 7.0]])
-    vectorizer = ConfigVectorizer().fit(pool)
-    pool[:] = 0
-    assert_array_equal(vectorizer.inverse_transform([[2.0]]), [[2.0, 7.0]])
-
-
-def test_inverse_of_a_frame_gives_dicts():
-    vectorizer = ConfigVectorizer().fit(pd.DataFrame({"a": [1, 2], "s": ["x", "y"]}))
-    assert vectorizer.inverse_transform([[2.0]]) == [{"a": 2, "s": "y"}]
 
 
 def test_fit_forgets():

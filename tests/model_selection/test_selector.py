@@ -12,16 +12,11 @@ import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import spearmanr
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    MinMaxScaler,
-    PolynomialFeatures,
-)
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fasta_learn.bases import (
@@ -363,43 +358,3 @@ def test_round_trips_predict_alike(copy):
 def test_html_names_the_estimator():
     selector = ModelSelector([("line", LinearBasis())]).fit(*make_samples())
     assert "ModelSelector" in selector._repr_html_()
-
-
-def test_predict_needs_fit():
-    with pytest.raises(NotFittedError):
-        ModelSelector().predict([[0.0]])
-
-
-def test_no_features_is_the_usual_error():
-    with pytest.raises(ValueError, match=r"0 feature\(s\)"):
-        ModelSelector().fit(np.empty((3, 0)), np.ones(3))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "error", "message"),
-    [
-        ({"bases": []}, ValueError, "bases is empty"),
-        ({"bases": "linear"}, ValueError, "'bases' parameter"),
-        ({"bases": [LinearBasis]}, TypeError, r"bases\[0\] is the class LinearBasis"),
-        ({"bases": [("a",)]}, ValueError, r"bases\[0\]"),
-        ({"bases": [(1, LinearBasis())]}, ValueError, r"bases\[0\]"),
-        ({"bases": [Ridge()]}, TypeError, r"bases\[0\] is Ridge\(\), which lacks"),
-        ({"bases": [LinearBasis(), LinearBasis()]}, ValueError, "several of"),
-        ({"alpha": -0.1}, ValueError, "'alpha' parameter"),
-        ({"alpha": [0.1, -1]}, ValueError, r"alpha\[1\] is -1.0"),
-        ({"alpha": [np.nan]}, ValueError, r"alpha\[0\] is nan"),
-        ({"alpha": []}, ValueError, "alpha has the shape"),
-        ({"alpha": [[0.1]]}, ValueError, "alpha has the shape"),
-        ({"scoring": "r2"}, ValueError, "'scoring' parameter"),
-        ({"cubic_gate": 0}, ValueError, "'cubic_gate' parameter"),
-        ({"max_leverage": 1.01}, ValueError, "'max_leverage' parameter"),
-    ],
-)
-def test_wrong_parameters_are_named(parameters, error, message):
-    with pytest.raises(error, match=message):
-        ModelSelector(**parameters).fit(*make_samples())
-
-
-def test_negative_weights_are_refused():
-    with pytest.raises(ValueError, match="sample_weight"):
-        ModelSelector().fit([[0.0], [1.0]], [1.0, 2.0], sample_weight=[1, -1])
