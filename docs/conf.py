@@ -67,6 +67,7 @@ PUBLIC_MODULES = (
     "fasta_learn.model_selection",
     "fasta_learn.gaussian_process",
     "fasta_learn.oracles",
+    "fasta_learn.autotuner",
     "fasta_learn.datasets",
     "fasta_learn.experiments",
     "fasta_learn.transfer",

@@ -94,6 +94,6 @@ for other in ("ModelSelector", "random forest", "random choice"):
 
 # %%
 # Four pools are few, and the settings that are the default were chosen with the help
-# of the pools that ship with the package. A comparison to rely on needs recordings of
-# your own kernels, and more seeds. ``fasta-learn replay`` runs such comparisons from
-# the command line.
+# of these and the other pools of the collection ``original``. A comparison to rely on
+# needs recordings of your own kernels, and more seeds. ``fasta-learn replay`` runs such
+# comparisons from the command line.

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fasta_learn.oracles import BaseOracle, Measurement
+from fasta_learn.oracles._wrapper import OracleWrapper
 
 
-class MeteredOracle(BaseOracle):
+class MeteredOracle(OracleWrapper):
     """Add up what the measurements of an oracle cost.
 
     Parameters
@@ -23,36 +24,18 @@ class MeteredOracle(BaseOracle):
     """
 
     def __init__(self, oracle: BaseOracle) -> None:
-        self._oracle = oracle
+        super().__init__(oracle)
         self.n_measured = 0
         self.compile_seconds = 0.0
         self.run_seconds = 0.0
-        self.lookahead = oracle.lookahead
-        self.n_parallel = oracle.n_parallel
-
-    def measure(self, configs: Iterable[Any]) -> list[Measurement]:
-        """Measure configs."""
-        return list(self.measure_each(configs))
 
     def measure_each(self, configs: Iterable[Any]) -> Iterator[Measurement]:
         """Measure configs one by one."""
-        yield from self._metered(self._oracle.measure_each(configs))
+        yield from self._metered(self.oracle.measure_each(configs))
 
     def remeasure_each(self, configs: Iterable[Any]) -> Iterator[Measurement]:
         """Measure configs anew."""
-        yield from self._metered(self._oracle.remeasure_each(configs))
-
-    def prepare(self, configs: Iterable[Any]) -> None:
-        """Begin to make configs ready."""
-        self._oracle.prepare(configs)
-
-    def open_pool(self, configs: Iterable[Any]) -> None:
-        """Learn of the whole pool."""
-        self._oracle.open_pool(configs)
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Say what is measured."""
-        return self._oracle.fingerprint()
+        yield from self._metered(self.oracle.remeasure_each(configs))
 
     def _metered(self, answers: Iterator[Measurement]) -> Iterator[Measurement]:
         for answer in answers:

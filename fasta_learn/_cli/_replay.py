@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fasta_learn._cli._arguments import parse_budget, parse_count
+from fasta_learn._cli._pools import name_pools
 from fasta_learn._cli._text import format_share, format_table, write
 from fasta_learn._compat import import_extra
 from fasta_learn.datasets import list_pools
@@ -32,13 +33,14 @@ def add_parser(subparsers: Any) -> None:
         help="compare searches on recorded pools, over many seeds",
         description="Replay searches on recorded pools, over many seeds, and tell how "
         "often each finds a config within 5 % of the fastest.",
-        epilog=f"Pools that ship with fasta-learn: {', '.join(list_pools())}.",
+        epilog=name_pools(),
     )
     parser.add_argument(
         "pools",
         nargs="*",
         metavar="POOL",
-        help="names of pools that ship, or pool files (default: all that ship)",
+        help="names of pools that ship, or pool files (default: those that ship in the "
+        "collection original)",
     )
     _add_what(parser)
     _add_how(parser)
@@ -133,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv is not None:
         _check_writable(args.csv, None)
     plan = plan_replay(
-        args.pools or list_pools(),
+        args.pools or list_pools("original"),
         list(dict.fromkeys(args.search)),
         args.budget,
         args.seeds,

@@ -6,6 +6,7 @@ import math
 import os
 from typing import Any
 
+from fasta_learn._cli._pools import name_pools
 from fasta_learn._cli._report import Outcome, to_record, to_text
 from fasta_learn._cli._searching import add_search_options, fit_search, make_search
 from fasta_learn._cli._text import write
@@ -29,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
         help="search a recorded pool, as if its configs were measured now",
         description="Search a recorded pool as if its configs were measured now, and "
         "compare the result with the best of the pool.",
-        epilog=f"Pools that ship with fasta-learn: {', '.join(list_pools())}.",
+        epilog=name_pools(),
     )
     parser.add_argument(
         "pool",

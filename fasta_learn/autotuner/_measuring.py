@@ -5,9 +5,10 @@ from typing import Any
 
 from fasta_learn.configs import config_key
 from fasta_learn.oracles import BaseOracle, Measurement, bound_reason
+from fasta_learn.oracles._wrapper import OracleWrapper
 
 
-class WatchedOracle(BaseOracle):
+class WatchedOracle(OracleWrapper):
     """Passes everything on to another oracle, and remembers its measurements.
 
     Parameters
@@ -26,35 +27,9 @@ class WatchedOracle(BaseOracle):
     def __init__(
         self, oracle: BaseOracle, announce: Callable[[Any], None] | None = None
     ) -> None:
-        self.oracle = oracle
+        super().__init__(oracle)
         self.seen: dict[str, Measurement] = {}
         self._announce = announce
-
-    @property
-    def lookahead(self) -> int:  # type: ignore[override]
-        """How many configs the inner oracle can make ready ahead."""
-        return self.oracle.lookahead
-
-    @property
-    def n_parallel(self) -> int:  # type: ignore[override]
-        """How many configs the inner oracle measures at the same time."""
-        return self.oracle.n_parallel
-
-    def open_pool(self, configs: Iterable[Any]) -> None:
-        """Let the inner oracle know of the pool."""
-        self.oracle.open_pool(configs)
-
-    def prepare(self, configs: Iterable[Any]) -> None:
-        """Let the inner oracle make configs ready."""
-        self.oracle.prepare(configs)
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Say what the inner oracle measures."""
-        return self.oracle.fingerprint()
-
-    def measure(self, configs: Iterable[Any]) -> list[Measurement]:
-        """Measure configs."""
-        return list(self.measure_each(configs))
 
     def measure_each(self, configs: Iterable[Any]) -> Iterator[Measurement]:
         """Measure configs and give each measurement as soon as it is there."""

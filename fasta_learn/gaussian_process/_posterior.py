@@ -69,6 +69,9 @@ class PoolPosterior:
             check_finite=False,
         )
         self._variance = 1.0 - np.einsum("ij,ij->j", self._explained, self._explained)
+        # The same layout in memory from the start, or an imagined row would change the
+        # last bits of what follows.
+        self._reserve(self.n_rows + 1)
 
     def append(self, row: int) -> None:
         """Condition on one more pool row."""

@@ -1,4 +1,4 @@
-"""What measures configs: by a function, from a recording, through a journal."""
+"""What measures configs: a function, a Triton kernel, a recording, a journal."""
 
 from fasta_learn.oracles._base import BaseOracle
 from fasta_learn.oracles._callable import CallableOracle

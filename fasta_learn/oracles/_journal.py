@@ -13,12 +13,13 @@ from fasta_learn.exceptions import JournalMismatchError
 from fasta_learn.oracles._base import BaseOracle
 from fasta_learn.oracles._journal_file import JournalFile
 from fasta_learn.oracles._measurement import Measurement
+from fasta_learn.oracles._wrapper import OracleWrapper
 
 # Between the key of a config, in which JSON escapes it, and the number of a repeat.
 _REPEAT = "\n"
 
 
-class JournaledOracle(BaseOracle):
+class JournaledOracle(OracleWrapper):
     """Keep the measurements of an oracle in a file, and answer known configs from it.
 
     Every measurement, failed ones included, is appended and synced as soon as it is
@@ -84,7 +85,7 @@ class JournaledOracle(BaseOracle):
         *,
         fingerprint: dict[str, Any] | None = None,
     ) -> None:
-        self.oracle = oracle
+        super().__init__(oracle)
         self.path = Path(path).absolute()
         self.n_measured = 0
         self.n_replayed = 0
@@ -120,16 +121,6 @@ class JournaledOracle(BaseOracle):
         self._n_repeats.clear()
         self._open()
         self.oracle.open_pool(configs)
-
-    @property
-    def lookahead(self) -> int:  # type: ignore[override]
-        """How many configs the inner oracle can make ready ahead."""
-        return self.oracle.lookahead
-
-    @property
-    def n_parallel(self) -> int:  # type: ignore[override]
-        """How many configs the inner oracle measures at the same time."""
-        return self.oracle.n_parallel
 
     def prepare(self, configs: Iterable[Any]) -> None:
         """Let the inner oracle make ready those configs that the journal lacks.

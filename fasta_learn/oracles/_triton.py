@@ -27,11 +27,12 @@ _END = object()
 class TritonKernelOracle(BaseOracle):
     """Measure configs of a Triton kernel on GPUs.
 
-    Configs are compiled in threads, the next ones while one is timed. Each is loaded,
-    run once and checked, then timed with a cold L2 cache until its median is precise
-    enough; one that is much slower than the best so far is cut off. Whatever a config
-    does wrong is a failed measurement: it does not compile, needs more shared memory
-    than there is, reads out of bounds, computes something else, crashes, or hangs.
+    Configs are compiled in forked processes, the next ones while one is timed. Each is
+    loaded, run once and checked, then timed with a cold L2 cache until its median is
+    precise enough; one that is much slower than the best so far is cut off. Whatever a
+    config does wrong is a failed measurement: it does not compile, needs more shared
+    memory than there is, reads out of bounds, computes something else, crashes, or
+    hangs.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class TritonKernelOracle(BaseOracle):
         take, in s.
     lookahead : int or "auto", default="auto"
         How many configs a search chooses ahead, so that they compile while others are
-        timed. ``"auto"`` is the number of compile threads of a device.
+        timed. ``"auto"`` is the number that a device compiles at a time.
 
     Attributes
     ----------

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-# The stand-in for a GPU and the kernels of the tests of oracles.
-sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
+# The kernels that are tuned, and how they are called.
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)
@@ -14,30 +14,6 @@ def store_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("FASTA_LEARN_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("FASTA_LEARN_FROZEN", raising=False)
     return tmp_path / "autotune"
-
-
-@pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory):
-    """Give the folder where all tests of a run keep compiled kernels."""
-    return tmp_path_factory.mktemp("kernels")
-
-
-@pytest.fixture
-def simulate(kernel_cache):
-    """Start simulated CUDA devices that stop at the end of the test."""
-    from simulated_cuda import SimulatedCuda
-
-    started = []
-
-    def start(**parameters):
-        cuda = SimulatedCuda(**{"cache_dir": kernel_cache, **parameters})
-        cuda.start()
-        started.append(cuda)
-        return cuda
-
-    yield start
-    for cuda in reversed(started):
-        cuda.stop()
 
 
 @pytest.fixture
@@ -56,6 +32,14 @@ def cuda(simulate, monkeypatch):
 
     monkeypatch.setattr("fasta_learn.oracles._triton_device.CudaClock", Clock)
     return cuda
+
+
+@pytest.fixture
+def bench(cuda):
+    """Give a benchmark function of a user's for the simulated device."""
+    from bench_tuning import Bench
+
+    return Bench(cuda)
 
 
 def duration_of(config):

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/bench_failures.py --pools FOLDER --seeds 20
 
-takes the pools of a folder (default: those that ship) in which configs fail, and
-compares the default search, which avoids failures while many configs fail, with one
-that avoids them from the first on, with one that never does, and with random choice.
+takes the pools of a folder (default: the original ones that ship) in which configs
+fail, and compares the default search, which avoids failures while many configs fail,
+with one that avoids them from the first on, with one that never does, and with random
+choice.
 """
 
 import numpy as np

@@ -36,7 +36,8 @@ from fasta_learn.experiments import (
 from fasta_learn.experiments._plan import resolve_budget
 
 OURS = "fasta_learn"
-SEARCHES = {OURS: ActiveConfigSearch(), **PEERS, "random": RandomSearch()}
+# The peers know no recorded pools either.
+SEARCHES = {OURS: ActiveConfigSearch(prior=None), **PEERS, "random": RandomSearch()}
 RUN = ["pool", "budget", "seed"]
 
 

@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_search.py
 
 replays the default search, the dynamic filter with both sets of constants, and random
-choice on the pools that ship, 40 seeds, 10, 20 and 35 % of each pool. Other pools:
+choice on the 15 original pools that ship, 40 seeds, 10, 20 and 35 % of each pool.
+``--collection kernels`` takes the other 45. Other pools:
 
     python tests/benchmarks/bench_search.py --pools FOLDER --min-configs 200 \\
         --max-measurements 200 --budgets 0.1 0.35 --seeds 20

@@ -2,15 +2,15 @@
 
     python tests/benchmarks/bench_stopping.py --pools FOLDER [FOLDER] --plot FILE
 
-replays the default search on the pools that ship and on those of the folders with 200
-configs or more, to 35 % of each pool but at most 200 measurements. After every round
-it notes what `confidence_` is computed from and whether the best so far is within 5 %
-of the best of the pool. The logistic model is fitted on every second pool and judged
-on the others, and the other way round: expected calibration error (ten bins, each
-pool of the same weight), reliability table, and what `CertaintyStop` saves.
+replays the default search on the original pools that ship and on those of the folders
+with 200 configs or more, to 35 % of each pool but at most 200 measurements. After every
+round it notes what `confidence_` is computed from and whether the best so far is within
+5 % of the best of the pool. The logistic model is fitted on every second pool and
+judged on the others, and the other way round: expected calibration error (ten bins,
+each pool of the same weight), reliability table, and what `CertaintyStop` saves.
 
 ``--fit`` prints the constants of fasta_learn/search/_certainty.py, fitted on all pools.
-They were made with the pools that ship, those of validation_pools and
+They were made with the original pools that ship, those of validation_pools and
 confirmation_pools and 13 public ones of 210 to 17,956 configs, ``--min-configs 100
 --seeds 4``; those for surrogates without standard deviations without the recorded ones
 and with ``--searches selector reference production forest --seeds 3``.
@@ -264,6 +264,7 @@ def collect(args):
     pools = {}
     for folder in folders:
         few = argparse.Namespace(**vars(args) | {"pools": folder})
+        few.collection = "original"
         few.min_configs = 1 if folder is None else args.min_configs
         pools |= find_pools(few)
     tasks = [
@@ -308,9 +309,9 @@ def report(everything, args) -> None:
     half = {pool: i % 2 for i, pool in enumerate(dict.fromkeys(frame["pool"]))}
     probability, groups = cross_fit(frame, half)
     print_calibration(frame, probability, groups)
-    shipped = list_pools()
+    shipped = list_pools("original")
     for title, own in (
-        ("pools that ship", frame["pool"].isin(shipped)),
+        ("original pools", frame["pool"].isin(shipped)),
         ("other pools", ~frame["pool"].isin(shipped)),
         ("all pools", np.ones(len(frame), dtype=bool)),
     ):

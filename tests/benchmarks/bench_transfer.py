@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_transfer.py
 
-replays the pools that ship, each with a prior from the pools of all other kernel
-families: with and without problem sizes, with all matrix products as one family, and
-with the predictions of the prior shuffled. Recorded shapes of one matrix product, a
+replays the original pools that ship, each with a prior from the pools of all other
+kernel families: with and without problem sizes, with all matrix products as one family,
+and with the predictions of the prior shuffled. Recorded shapes of one matrix product, a
 table as AutoHeuristic writes it, with problem sizes, configs and durations:
 
     python tests/benchmarks/bench_transfer.py --shapes FILE
@@ -14,7 +14,6 @@ leaves out a fifth of the shapes at a time and takes the first configs by the pr
 
 import argparse
 import time
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -82,32 +81,25 @@ def leave_family_out(
     return costs
 
 
-def searching(
-    costs: dict[str, np.ndarray] | None, share: float, shuffled: bool = False
-):
-    """A search for `replay`; each seed shuffles in its own way.
+def searching(costs: dict[str, np.ndarray] | None, shuffled: bool = False):
+    """A search for `replay`; each seed shuffles in its own way."""
 
-    Each pool and seed is searched once, with the largest budget: what the search
-    measures with a smaller one is the beginning of that.
-    """
-
-    @cache
-    def measured(pool: Pool, seed: int) -> np.ndarray:
+    def measured(pool: Pool, n_budget: int, seed: int) -> np.ndarray:
         prior = None
         if costs is not None:
             expected = costs[pool.name]
             if shuffled:
                 expected = np.random.default_rng(seed).permutation(expected)
             prior = Expected(expected)
-        model = ActiveConfigSearch(budget=share, prior=prior, random_state=seed)
+        model = ActiveConfigSearch(budget=n_budget, prior=prior, random_state=seed)
         model.fit(pool.configs, pool.durations)
         return model.results_["index"].to_numpy()
 
-    return lambda pool, n_budget, seed: measured(pool, seed)[:n_budget]
+    return measured
 
 
 def bench_families(args: argparse.Namespace) -> None:
-    pools = {name: load_pool(name) for name in list_pools()}
+    pools = {name: load_pool(name) for name in list_pools("original")}
     by_shape = leave_family_out(pools, True, False)
     named = {
         "no prior": None,
@@ -115,9 +107,8 @@ def bench_families(args: argparse.Namespace) -> None:
         "prior, without sizes": leave_family_out(pools, False, False),
         "prior, products as one family": leave_family_out(pools, True, True),
     }
-    share = max(args.budgets)
-    searches = {name: searching(costs, share) for name, costs in named.items()}
-    searches["shuffled prior"] = searching(by_shape, share, shuffled=True)
+    searches = {name: searching(costs) for name, costs in named.items()}
+    searches["shuffled prior"] = searching(by_shape, shuffled=True)
     if args.only:
         searches = {name: searches[name] for name in args.only}
     frames = []

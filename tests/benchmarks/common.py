@@ -9,6 +9,7 @@ import pandas as pd
 
 from fasta_learn.configs import Pool, read_pool
 from fasta_learn.datasets import list_pools, load_pool
+from fasta_learn.datasets._pools import COLLECTIONS
 from fasta_learn.exceptions import PoolFormatError
 from fasta_learn.experiments import replay, summarize
 
@@ -21,7 +22,16 @@ def make_parser(description: str) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--pools", type=Path, metavar="DIR", help="folder of pools (default: shipped)")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--pools", type=Path, metavar="DIR", help="folder of pools (default: shipped)"
+    )
+    source.add_argument(
+        "--collection",
+        choices=COLLECTIONS,
+        default="original",
+        help="which of the pools that ship (default: original)",
+    )
     add("--only", nargs="+", metavar="NAME", help="take only these pools")
     add("--min-configs", type=int, default=1, help="leave out smaller pools")
     add("--max-configs", type=int, help="leave out larger pools")
@@ -40,7 +50,7 @@ def _budget(text: str) -> float | int:
 def find_pools(args: argparse.Namespace) -> dict[str, Pool]:
     """Return the pools that the arguments choose; tell of files that are none."""
     if args.pools is None:
-        pools = [load_pool(name) for name in list_pools()]
+        pools = [load_pool(name) for name in list_pools(args.collection)]
     else:
         files = sorted(f for f in args.pools.iterdir() if f.name.endswith(_KINDS))
         pools = [pool for file in files if (pool := _read(file)) is not None]

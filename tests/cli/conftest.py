@@ -2,7 +2,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,19 @@ from fasta_learn.oracles import _triton_device
 
 class Command:
     """Runs a command in this process, and reads what it writes."""
+
+    # What the object of each search has after the name of what was searched.
+    KEYS = (
+        "n_configs",
+        "n_measured",
+        "budget",
+        "best_config",
+        "best_duration_ms",
+        "stop_reason",
+        "confidence",
+        "confidence_label",
+        "seconds",
+    )
 
     def __init__(self, name, capsys):
         self.name = name
@@ -52,6 +64,28 @@ class Command:
     def parse_summary(out):
         lines = out.split("\n\n")[2].splitlines()
         return dict(line.split("  ", 1) for line in lines if not line.startswith(" "))
+
+
+class Recorder:
+    """Stands in for a display, and remembers what it is to show."""
+
+    def __init__(self):
+        self.calls = []
+
+    def start(self, total):
+        self.calls.append(("start", total))
+
+    def update(self, done, best):
+        self.calls.append((done, best))
+
+    def stop(self):
+        self.calls.append("stop")
+
+
+@pytest.fixture
+def recorder():
+    """A display that nobody sees."""
+    return Recorder()
 
 
 @pytest.fixture
@@ -227,7 +261,6 @@ def simulated_gpu(spec_folder, monkeypatch):
 
     A launch takes BLOCK / 64 ms; BLOCK=8192 does not compile.
     """
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "oracles")
     from sample_kernels import scale
     from simulated_cuda import SimulatedCuda
 

@@ -70,8 +70,8 @@ def test_versions_are_those_installed(capsys):
 
 
 def test_shipped_pools_are_counted(capsys):
-    assert doctor_json(capsys)["n_pools"] == 15
-    assert line_of(doctor_text(capsys), "pools") == "15 ship with fasta_learn"
+    assert doctor_json(capsys)["n_pools"] == 60
+    assert line_of(doctor_text(capsys), "pools") == "60 ship with fasta_learn"
 
 
 def test_blas_libraries_have_threads(capsys):

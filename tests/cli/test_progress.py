@@ -13,20 +13,6 @@ pty = pytest.importorskip("pty")
 MAIN = "from fasta_learn._cli import main; sys.exit(main(['search', 'swiglu_8M']))"
 
 
-class Recorder:
-    def __init__(self):
-        self.calls = []
-
-    def start(self, total):
-        self.calls.append(("start", total))
-
-    def update(self, done, best):
-        self.calls.append((done, best))
-
-    def stop(self):
-        self.calls.append("stop")
-
-
 def run_on_terminal(code):
     """What a Python process writes to a terminal, and its exit code."""
     master, slave = pty.openpty()
@@ -49,8 +35,7 @@ def run_on_terminal(code):
     return b"".join(chunks).decode(), process.wait(timeout=120)
 
 
-def test_each_measurement_is_shown():
-    recorder = Recorder()
+def test_each_measurement_is_shown(recorder):
     configs = [{"BLOCK": block} for block in range(20)]
     search = ActiveConfigSearch(budget=8, random_state=0)
     search.set_callbacks(SearchProgress(recorder))
@@ -60,16 +45,14 @@ def test_each_measurement_is_shown():
     assert recorder.calls[-1] == "stop"
 
 
-def test_best_so_far_is_shown_after_the_first_round():
-    recorder = Recorder()
+def test_best_so_far_is_shown_after_the_first_round(recorder):
     search = ActiveConfigSearch(budget=3, n_initial=2, random_state=0)
     search.set_callbacks(SearchProgress(recorder))
     search.fit([{"BLOCK": block} for block in range(9)], [0.25] * 9)
     assert recorder.calls[1:-1] == [(1, ""), (2, ""), (3, "best 250.0 µs")]
 
 
-def test_display_stops_when_the_search_fails():
-    recorder = Recorder()
+def test_display_stops_when_the_search_fails(recorder):
     search = ActiveConfigSearch(budget=3, random_state=0)
     search.set_callbacks(SearchProgress(recorder))
     with pytest.raises(ValueError, match="failed"):

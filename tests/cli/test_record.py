@@ -123,22 +123,7 @@ def test_recording_without_its_journal_is_not_overwritten(run_record, spec_folde
 # -- Progress
 
 
-class Recorder:
-    def __init__(self):
-        self.calls = []
-
-    def start(self, total):
-        self.calls.append(("start", total))
-
-    def update(self, done, best):
-        self.calls.append((done, best))
-
-    def stop(self):
-        self.calls.append("stop")
-
-
-def test_progress_of_each_measurement(run_record, monkeypatch):
-    recorder = Recorder()
+def test_progress_of_each_measurement(run_record, recorder, monkeypatch):
     monkeypatch.setattr(_record, "make_display", lambda: recorder)
     run_record.text("standin:add", "-o", "pools")
     assert recorder.calls[0] == ("start", 22)
@@ -148,13 +133,12 @@ def test_progress_of_each_measurement(run_record, monkeypatch):
     assert recorder.calls[23:] == ["stop"]
 
 
-def test_interrupted_recording_is_kept(run_record, monkeypatch):
-    class Impatient(Recorder):
-        def update(self, done, best):
-            if done == 3:
-                raise KeyboardInterrupt
+def test_interrupted_recording_is_kept(run_record, recorder, monkeypatch):
+    def interrupt(done, best):
+        if done == 3:
+            raise KeyboardInterrupt
 
-    recorder = Impatient()
+    recorder.update = interrupt
     monkeypatch.setattr(_record, "make_display", lambda: recorder)
     assert run_record.text("standin:add", "-o", "pools", status=130) == ""
     assert recorder.calls == [("start", 22), "stop"]

@@ -5,6 +5,7 @@ import pytest
 
 from fasta_learn._cli import main
 from fasta_learn.configs import Pool, write_pool
+from fasta_learn.datasets import list_pools
 from fasta_learn.experiments import replay
 
 POOL = "gemv_11008_4096"
@@ -98,9 +99,28 @@ def test_no_bar_without_rich(monkeypatch, pool_file):
     assert err.getvalue() == ""
 
 
-def test_all_shipped_pools_by_default(capsys):
-    _, out, _ = run(capsys, "--seeds=1", "--search=random", "--budget=1")
+def test_original_pools_by_default(capsys, tmp_path):
+    path = tmp_path / "runs.csv"
+    _, out, _ = run(
+        capsys, "--seeds=1", "--search=random", "--budget=1", f"--csv={path}"
+    )
     assert out.startswith("15 pools")
+    assert set(pd.read_csv(path)["pool"]) == set(list_pools("original"))
+
+
+def test_pools_of_both_collections_by_name(capsys):
+    _, out, _ = run(
+        capsys, "swiglu_8M", "adamw_6M", "--seeds=1", "--search=random", "--budget=1"
+    )
+    assert out.startswith("2 pools")
+
+
+def test_help_lists_the_shipped_pools_by_collection(capsys):
+    assert main(["replay", "--help"]) == 0
+    names = " ".join(capsys.readouterr().out.split())
+    assert "in original: attn_16_4096_128, " in names
+    assert "in kernels: adamw_6M, " in names
+    assert "in the collection original" in names
 
 
 def test_limit_of_measurements(capsys, pool_file):

@@ -8,23 +8,8 @@ import pytest
 from fasta_learn import ActiveConfigSearch, dynamic_filter_search
 from fasta_learn._cli import main
 from fasta_learn.configs import write_pool
-from fasta_learn.datasets import load_pool
+from fasta_learn.datasets import list_pools, load_pool
 from fasta_learn.search import CertaintyStop
-
-KEYS = [
-    "pool",
-    "n_configs",
-    "n_measured",
-    "budget",
-    "best_config",
-    "best_duration_ms",
-    "stop_reason",
-    "confidence",
-    "confidence_label",
-    "seconds",
-    "regret",
-    "catch",
-]
 
 
 def bowl(block, warps):
@@ -32,7 +17,7 @@ def bowl(block, warps):
 
 
 def read_rows(name):
-    path = files("fasta_learn.datasets") / "pools" / f"{name}.csv"
+    path = files("fasta_learn.datasets") / "pools" / "original" / f"{name}.csv"
     with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
@@ -41,7 +26,7 @@ def read_rows(name):
 
 
 def test_json_has_exactly_the_promised_keys(run_search):
-    assert list(run_search.json()) == KEYS
+    assert list(run_search.json()) == ["pool", *run_search.KEYS, "regret", "catch"]
 
 
 def test_json_of_a_shipped_pool_agrees_with_its_file(run_search):
@@ -273,10 +258,11 @@ def test_unknown_pool_gets_close_names_and_a_way_to_list_all(run_search):
     assert "fasta-learn search --help" in line
 
 
-def test_help_lists_the_shipped_pools(run_search):
-    out = run_search.text("--help")
-    assert "swiglu_8M" in out
-    assert "xent_2048_50257" in out
+def test_help_lists_the_shipped_pools_by_collection(run_search):
+    names = " ".join(run_search.text("--help").split())
+    original, kernels = names.partition("in original: ")[2].split("; in kernels: ")
+    assert original.split(", ") == list_pools("original")
+    assert kernels.rstrip(".").split(", ") == list_pools("kernels")
 
 
 @pytest.mark.parametrize(

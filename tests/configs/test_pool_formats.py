@@ -14,7 +14,7 @@ import fasta_learn
 from fasta_learn.configs import Pool, config_key, read_pool, write_pool
 from fasta_learn.exceptions import MissingExtraError, PoolFormatError
 
-SHIPPED = sorted((Path(fasta_learn.__file__).parent / "datasets/pools").glob("*.csv"))
+SHIPPED = sorted((Path(fasta_learn.__file__).parent / "datasets/pools").glob("*/*.csv"))
 KINDS = [".csv", ".csv.gz", ".parquet"]
 
 

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-# Tests and the children that they start import simulated_cuda and sample_kernels.
-sys.path.insert(0, str(Path(__file__).parent))
-
 
 class ProcessTable:
     """What the tests ask about processes and descriptors."""
@@ -60,26 +57,10 @@ def start_script():
         process.stdout.close()
 
 
-@pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory):
-    """Give the folder where all tests of a run keep compiled kernels."""
-    return tmp_path_factory.mktemp("kernels")
-
-
 @pytest.fixture
-def simulate(kernel_cache):
-    """Start simulated CUDA devices that stop at the end of the test."""
+def vectors():
+    """Give two vectors, the second of which is to be written."""
     # Only tests of Triton kernels wait for the imports of torch and triton.
-    from simulated_cuda import SimulatedCuda
+    from workloads import make_vectors
 
-    started = []
-
-    def start(**parameters):
-        cuda = SimulatedCuda(**{"cache_dir": kernel_cache, **parameters})
-        cuda.start()
-        started.append(cuda)
-        return cuda
-
-    yield start
-    for cuda in reversed(started):
-        cuda.stop()
+    return make_vectors()

@@ -46,6 +46,7 @@ def serve(monkeypatch):
         return ours
 
     yield start
+    ours.send_bytes(b"")  # closing is not enough: what is forked here has `ours` too
     ours.close()
     for thread in threads:
         thread.join(LONG)
