@@ -124,7 +124,7 @@ def test_crash_is_tried_at_most_once_more_to_find_its_cause(drill):
 def test_no_process_is_left(drill, processes):
     *_, notes = drill
     assert len(notes.pids()) >= 4
-    assert not [pid for pid in notes.pids() if processes.is_alive(pid)]
+    assert all(processes.wait_until_gone(pid) for pid in notes.pids())
 
 
 def test_hangs_cost_their_config_and_no_other(open_group):
@@ -164,7 +164,7 @@ def test_child_that_is_gone_is_replaced(open_group, processes):
     assert processes.wait_until_gone(pid)
     assert measure(group, [good(64)])[0].duration == 16.0
     group.close()
-    assert not [pid for pid in notes.pids() if processes.is_alive(pid)]
+    assert all(processes.wait_until_gone(pid) for pid in notes.pids())
     assert measure(group, [good(128)])[0].duration == 8.0
 
 
@@ -174,7 +174,7 @@ def test_child_that_ends_at_its_start_is_started_once_more(open_group, processes
         measure(group, [good(32)])
     # Each notes its start twice: as the module is imported, and in the function.
     assert len(notes.pids()) == 2
-    assert not [pid for pid in notes.pids() if processes.is_alive(pid)]
+    assert all(processes.wait_until_gone(pid) for pid in notes.pids())
 
 
 def test_mistake_of_the_user_is_an_error_at_once(open_group):
@@ -188,4 +188,4 @@ def test_interrupt_leaves_no_child(open_group, processes):
     group, notes = open_group()
     with pytest.raises(KeyboardInterrupt):
         measure(group, [bad("interrupt")])
-    assert not [pid for pid in notes.pids() if processes.is_alive(pid)]
+    assert all(processes.wait_until_gone(pid) for pid in notes.pids())

@@ -309,7 +309,7 @@ def test_arguments_are_sent_to_the_child(folder, processes):
     assert wrong.status == "wrong_result"
     pids = {int(line.split()[0]) for line in (folder / "notes").open()}
     assert os.getpid() not in pids
-    assert not [pid for pid in pids if processes.is_alive(pid)]
+    assert all(processes.wait_until_gone(pid) for pid in pids)
 
 
 def test_search_survives_an_illegal_access(folder):

@@ -74,7 +74,7 @@ def send(connection, *message):
     connection.send_bytes(cloudpickle.dumps(message))
 
 
-def test_server_tells_what_is_measured(serve, simulated):
+def test_server_tells_what_is_measured(simulated, serve):
     simulated()
     connection = serve(make_server(scale_workload()), device="3")
     kind, facts = receive(connection)
@@ -85,7 +85,7 @@ def test_server_tells_what_is_measured(serve, simulated):
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "3"
 
 
-def test_server_tells_each_step_of_a_measurement(serve, simulated):
+def test_server_tells_each_step_of_a_measurement(simulated, serve):
     simulated(duration=0.5)
     connection = serve(make_server(scale_workload()))
     receive(connection)
@@ -103,7 +103,7 @@ def test_server_tells_each_step_of_a_measurement(serve, simulated):
     assert (number, measurement.duration, broken) == (7, 0.5, False)
 
 
-def test_server_compiles_what_is_announced(serve, simulated):
+def test_server_compiles_what_is_announced(simulated, serve):
     cuda = simulated()
     connection = serve(make_server(scale_workload()))
     receive(connection)
@@ -112,7 +112,7 @@ def test_server_compiles_what_is_announced(serve, simulated):
     assert cuda.loads == []
 
 
-def test_server_takes_config_objects_with_lambdas(serve, simulated):
+def test_server_takes_config_objects_with_lambdas(simulated, serve):
     simulated(duration=0.5)
     connection = serve(make_server(scale_workload()))
     receive(connection)
@@ -144,7 +144,7 @@ def test_error_of_the_device_is_not_the_users(serve, monkeypatch):
     assert receive(connection)[:2] == ("refused", False)
 
 
-def test_server_prints_nothing_while_it_measures(serve, simulated, capsys):
+def test_server_prints_nothing_while_it_measures(simulated, serve, capsys):
     simulated()
     connection = serve(make_server(scale_workload()))
     receive(connection)
