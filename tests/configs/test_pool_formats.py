@@ -204,7 +204,9 @@ def test_missing_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data", [b"a,duration_ms\n1,2\n", gzip.compress(b"a" * 99)[:-9]]
+    "data",
+    [b"a,duration_ms\n1,2\n", gzip.compress(b"a" * 99)[:-9]],
+    ids=["none", "cut off"],
 )
 def test_broken_compression(tmp_path, data):
     (tmp_path / "pool.csv.gz").write_bytes(data)
