@@ -6,36 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from fasta_learn.search._policies import ChoosingPolicy
 from fasta_learn.search._state import SearchState
 from fasta_learn.search._surrogate import PoolSurrogate
 
 
 @dataclass(frozen=True)
-class Greedy:
+class Greedy(ChoosingPolicy):
     """Take the configs with the best predictions."""
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search, with a fitted surrogate.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices, best first.
-        """
         surrogate, candidates = _surrogate(state), state.candidates
         order = np.argsort(surrogate.mean[candidates], kind="stable")
         return candidates[order[:n_configs]]
 
 
 @dataclass(frozen=True)
-class ExpectedImprovement:
+class ExpectedImprovement(ChoosingPolicy):
     """Take the config that promises the largest gain over the best so far.
 
     In a batch, each pick counts as measured with the predicted outcome before the
@@ -56,20 +43,6 @@ class ExpectedImprovement:
     tolerated_failures: float = 0.2
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search, with a fitted surrogate.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices, best first.
-        """
         if _surrogate(state).std is None:
             return Greedy()(state, n_configs)
         candidates, log_price = price_failures(
@@ -168,7 +141,7 @@ def _most_promising(gain: NDArray, std: NDArray, log_price: NDArray | None) -> i
 
 
 @dataclass(frozen=True)
-class SoftmaxMarginal:
+class SoftmaxMarginal(ChoosingPolicy):
     """Sample by a softmax of predictions, half of it by marginal means.
 
     The batch rule of the dynamic filter: temperatures are in the unit of the
@@ -197,20 +170,6 @@ class SoftmaxMarginal:
     floor: float = 1e-300
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search, with a fitted surrogate.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices.
-        """
         surrogate = _surrogate(state)
         predicted = surrogate.mean[state.available]
         n_near = state.count_near_optimal(self.tolerance)

@@ -11,11 +11,12 @@ from fasta_learn.search._acquisition import (
     choose_improvements,
     price_failures,
 )
+from fasta_learn.search._policies import ChoosingPolicy
 from fasta_learn.search._state import SearchState
 
 
 @dataclass(frozen=True)
-class ExpectedImprovementPerSecond:
+class ExpectedImprovementPerSecond(ChoosingPolicy):
     """Take the config that promises the largest gain for each second it costs.
 
     A second Gaussian process learns the logarithm of the seconds that measurements
@@ -56,20 +57,6 @@ class ExpectedImprovementPerSecond:
     tolerated_failures: float = 0.2
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search, with a fitted surrogate.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices, best first.
-        """
         known = np.flatnonzero(state.seconds > 0)
         has_std = state.surrogate is not None and state.surrogate.std is not None
         if len(known) < self.min_known or not has_std:

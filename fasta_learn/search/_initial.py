@@ -5,33 +5,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fasta_learn.search._policies import ChoosingPolicy
 from fasta_learn.search._state import SearchState
 
 
 @dataclass(frozen=True)
-class RandomDesign:
+class RandomDesign(ChoosingPolicy):
     """Draw configs uniformly without replacement."""
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices.
-        """
         return state.rng.choice(state.available, n_configs, replace=False)
 
 
 @dataclass(frozen=True)
-class StratifiedDesign:
+class StratifiedDesign(ChoosingPolicy):
     """Cover the values of every feature, that with the most values first.
 
     For each value of the feature with the most values one random config is taken
@@ -40,20 +27,6 @@ class StratifiedDesign:
     """
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices.
-        """
         free = np.zeros(len(state.features), dtype=bool)
         free[state.available] = True
         chosen: list[int] = []
@@ -78,7 +51,7 @@ def _by_cardinality(features: NDArray) -> list[NDArray]:
 
 
 @dataclass(frozen=True)
-class CentredDesign:
+class CentredDesign(ChoosingPolicy):
     """Cover the values of every feature, preferring the middle of the pool.
 
     The extremes of tile sizes are rarely fast: tiny tiles starve the machine, huge
@@ -100,20 +73,6 @@ class CentredDesign:
     balance: float = 1.5
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure.
-
-        Parameters
-        ----------
-        state : SearchState
-            The search.
-        n_configs : int
-            How many to choose, at most the number of available configs.
-
-        Returns
-        -------
-        ndarray of shape (n_configs,)
-            Distinct available pool indices.
-        """
         log_weight = self._preference(state)
         free = np.full(len(state.features), -np.inf)
         free[state.available] = 0.0

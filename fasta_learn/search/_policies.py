@@ -1,5 +1,6 @@
 """What a search decides by."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fasta_learn.search._state import SearchState
+
+
+class ChoosingPolicy(ABC):
+    """Chooses which configs are measured next."""
+
+    @abstractmethod
+    def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
+        """Return the pool indices to measure.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search; an acquisition needs its fitted surrogate.
+        n_configs : int
+            How many to choose, at most the number of available configs.
+
+        Returns
+        -------
+        ndarray of shape (n_configs,)
+            Distinct available pool indices, best first.
+        """
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,6 @@ class LeaningDesign(CentredDesign):
     lean: float = 4.0
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
-        """Return the pool indices to measure."""
         assert self.costs is not None
         first = state.available[[np.argmin(self.costs[state.available])]]
         if n_configs == 1:

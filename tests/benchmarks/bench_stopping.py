@@ -320,10 +320,16 @@ def report(everything, args) -> None:
             print_savings(frame[own].reset_index(drop=True), probability[own])
     known = WITH_DEVIATIONS if args.searches == ["default"] else WITHOUT_DEVIATIONS
     constants = np.array([known.intercept, *known.weights])
-    print("\nconstants in the code, on all pools:")
-    for target, rows in everything.groupby("target"):
+    # The original pools had a part in the constants.
+    other = everything[~everything["pool"].isin(shipped)]
+    print("\nconstants in the code, on the other pools:")
+    for target, rows in other.groupby("target"):
+        rows = rows.reset_index(drop=True)
         error = calibration_error(predict(rows, constants), rows)
         print(f"  target {target:.0%}: calibration error {error:.3f}")
+    rows = frame[~frame["pool"].isin(shipped)].reset_index(drop=True)
+    if len(rows):
+        print_savings(rows, predict(rows, constants))
     if args.plot:
         plot(args.plot, frame, probability)
     if args.fit:

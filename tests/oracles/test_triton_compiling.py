@@ -176,8 +176,12 @@ def test_allocator_of_the_user_is_kept(simulate):
 
 
 def test_release_of_an_unknown_config_does_nothing(simulate, vectors):
-    simulate()
-    scaling(vectors).release({"BLOCK": 64})
+    cuda = simulate()
+    workload = scaling(vectors)
+    workload.first_launch({"BLOCK": 32})
+    workload.release({"BLOCK": 64})
+    workload.first_launch({"BLOCK": 32})
+    assert len(cuda.loads) == 1
 
 
 def test_closed_workload_compiles_anew(simulate, vectors):
