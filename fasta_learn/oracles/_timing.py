@@ -280,7 +280,8 @@ def _countable(
     if not len(timed):
         return warmup if warmup.min() > _LONG_LAUNCH_MS else timed
     both = np.concatenate([warmup, timed])
-    return both if both.min() > plan.max_ms else timed
+    is_room = len(both) <= plan.max_launches
+    return both if is_room and both.min() > plan.max_ms else timed
 
 
 def _is_hopeless(durations: NDArray[np.float64], limit: float) -> bool:

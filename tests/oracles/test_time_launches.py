@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fasta_learn.oracles._timing import TimingPlan, time_launches
@@ -173,6 +173,7 @@ plans = st.builds(
 
 
 @settings(deadline=None)
+@example(TimingPlan(min_launches=1, max_launches=1, max_ms=0.5), 1.0, 0.0, None, 0)
 @given(
     plans,
     st.floats(1e-4, 3e3),
