@@ -18,6 +18,7 @@ Grid = Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]
 # Triton fills a kernel's tables when they are first asked for, without a lock; and
 # hashes its own files then, which no second thread needs to do.
 _TABLES = threading.Lock()
+_MOST_PARSES = 4
 
 
 @dataclass(frozen=True)
@@ -227,10 +228,22 @@ def warm_up(jit: Any, bound: BoundConfig, device: int) -> Any:
         # config runs. The copy shares the tables of compiled kernels.
         jit = copy.copy(jit)
         jit.pre_run_hooks = []
-    kernel = jit.warmup(grid=(1,), **bound.values, **bound.options)
+    kernel = _warm_up_patiently(jit, {**bound.values, **bound.options})
     if kernel is None:
         raise RuntimeError("a hook (jit_cache_hook) has kept Triton from compiling.")
     return kernel
+
+
+def _warm_up_patiently(jit: Any, arguments: dict[str, Any]) -> Any:
+    """Warm up; again where CPython 3.11 mixes up threads that parse together."""
+    for _ in range(_MOST_PARSES - 1):
+        try:
+            return jit.warmup(grid=(1,), **arguments)
+        except SystemError as error:
+            if "recursion depth mismatch" not in str(error):
+                raise
+    with _TABLES:
+        return jit.warmup(grid=(1,), **arguments)
 
 
 def drop(jit: Any, kernel: Any, device: int) -> None:

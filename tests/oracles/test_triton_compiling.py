@@ -175,6 +175,43 @@ def test_allocator_of_the_user_is_kept(simulate):
     assert contextvars.Context().run(load_with_allocator) is allocate
 
 
+@pytest.mark.parametrize(("n_errors", "is_kept"), [(1, True), (3, True), (4, False)])
+def test_parsers_that_disturb_one_another_are_given_more_tries(
+    simulate, vectors, monkeypatch, n_errors, is_kept
+):
+    simulate()
+    errors = [
+        SystemError("AST constructor recursion depth mismatch (before=45, after=39)")
+    ] * n_errors
+    parse = type(kernels.scale_kernel).parse
+
+    def disturbed(self):
+        if errors:
+            raise errors.pop()
+        return parse(self)
+
+    monkeypatch.setattr(type(kernels.scale_kernel), "parse", disturbed)
+    workload = scaling(vectors)
+    config = {"BLOCK": 64, "num_warps": 8, "num_stages": n_errors}  # a new one
+    if is_kept:
+        assert workload.compile(config).seconds > 0
+    else:
+        with pytest.raises(SystemError, match="recursion depth"):
+            workload.compile(config)
+    assert not errors
+
+
+def test_other_errors_of_the_interpreter_are_told(simulate, vectors, monkeypatch):
+    simulate()
+
+    def broken(self):
+        raise SystemError("error return without exception set")
+
+    monkeypatch.setattr(type(kernels.scale_kernel), "parse", broken)
+    with pytest.raises(SystemError, match="without exception"):
+        scaling(vectors).compile({"BLOCK": 64, "num_warps": 4, "num_stages": 7})
+
+
 def test_release_of_an_unknown_config_does_nothing(simulate, vectors):
     cuda = simulate()
     workload = scaling(vectors)
