@@ -73,8 +73,8 @@ def autotune(
     cache_results : bool, default=False
         Ignored: `store` says what is kept.
     search : ActiveConfigSearch or None, default=None
-        The search; each key gets a clone. By default, one that measures 15 %
-        of the pool, but at least 16 configs, and always chooses the same.
+        The search; each key gets a clone. By default, one that measures 10 %
+        of the pool, but 32 to 128 configs, and always chooses the same.
     store : bool or path-like, default=True
         Folder that keeps measurements and decisions. True is ``autotune`` in
         ``FASTA_LEARN_CACHE_DIR``, or else ``fasta_learn/autotune`` in

@@ -103,10 +103,13 @@ class CompileWorkers:
         self._is_closed = True
         for worker in self._workers:
             worker.kill()
+        for worker in self._workers:
+            worker.join()
         self._workers.clear()
 
     def _replace(self, worker: "_Worker") -> "_Worker":
         worker.kill()
+        worker.join()
         self._workers.remove(worker)
         other = self._start()
         other.wait_until_ready()
@@ -169,8 +172,11 @@ class _Worker:
         return facts
 
     def kill(self) -> None:
-        """End the process at once."""
+        """End the process; it takes some time to go."""
         self._process.kill()
+
+    def join(self) -> None:
+        """Wait until the process has gone."""
         self._process.join()
         self.connection.close()
 

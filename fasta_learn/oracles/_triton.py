@@ -73,8 +73,8 @@ class TritonKernelOracle(BaseOracle):
         The most time that compiling a config, and running it with all repeats, may
         take, in s.
     lookahead : int or "auto", default="auto"
-        How many configs a search chooses ahead, so that they compile while others are
-        timed. ``"auto"`` is the number that a device compiles at a time.
+        How many configs a search guesses ahead, so that they compile while others are
+        timed. ``"auto"`` is twice the number that a device compiles at a time.
 
     Attributes
     ----------
@@ -240,7 +240,8 @@ class TritonKernelOracle(BaseOracle):
         self.n_parallel = 1 if devices is None else len(devices)
         n_jobs = n_jobs or count_cores() - self.n_parallel
         self._n_threads = max(1, n_jobs // self.n_parallel)
-        self.lookahead = self._n_threads if lookahead == "auto" else int(lookahead)
+        ahead = 2 * self._n_threads if lookahead == "auto" else lookahead
+        self.lookahead = int(ahead)
         self._best = math.inf
         chosen = [own_device] if self.devices is None else self.devices
         self._backend: DeviceGroup | InProcessDevice

@@ -16,6 +16,7 @@ from fasta_learn.search._certainty import estimate_certainty
 from fasta_learn.search._feasibility import FeasibilityModel
 from fasta_learn.search._initial import RandomDesign
 from fasta_learn.search._ledger import Ledger
+from fasta_learn.search._guesses import guess_next
 from fasta_learn.search._policies import Policies, checked_choice
 from fasta_learn.search._prior import lean_surrogate
 from fasta_learn.search._space import PoolSpace
@@ -189,19 +190,18 @@ class SearchEngine:
         return chosen
 
     def guess(self, n_configs: int) -> NDArray[np.intp]:
-        """Return what may be proposed soon, were all open proposals as predicted.
+        """Return what may be proposed soon, most likely first.
 
         It changes no decision, and no chance is drawn from.
         """
         with self._overhead():
-            state = self.state("initial" if self._blind_left() else "model")
-            n_configs = min(n_configs, len(state.available))
-            if not self.ledger.n_ok or state.path == "initial" or n_configs < 1:
-                return _NONE
+            is_blind = bool(self._blind_left()) or not self._n_fitted
             rng = np.random.RandomState()
             rng.set_state(self._rng.get_state())
-            state = replace(state, rng=rng)
-            return checked_choice(self.policies.acquisition, state, n_configs)
+            state = self.state("initial" if is_blind else "model")
+            available = np.setdiff1d(state.available, self._queue)
+            state = replace(state, available=available, rng=rng)
+            return guess_next(state, self.policies, n_configs)
 
     @property
     def may_look_ahead(self) -> bool:

@@ -16,9 +16,9 @@ class Schedule:
     """Hands proposals to a source, and tells it ahead of time what may follow.
 
     A source that makes configs ready in the background (compiles them) is told what is
-    proposed. Where that was not expected, it is also told what may follow, so that the
-    next proposals are often ready. The guesses change no decision. A source
-    that measures on several devices gets as many proposals at a time.
+    proposed and, as each measurement changes what is likely, what may follow by what is
+    known now. The guesses change no decision. A source that measures on several devices
+    gets as many proposals at a time.
 
     Parameters
     ----------
@@ -37,7 +37,6 @@ class Schedule:
         propose: Callable[[], NDArray[np.intp]],
     ):
         self._engine, self._source, self._propose = engine, source, propose
-        self._prepared: set[int] = set()
 
     def run(self, announce: Callable[[], None]) -> Iterator[list[dict[str, Any]]]:
         """Measure until the search is over.
@@ -72,15 +71,10 @@ class Schedule:
             if not proposed:
                 break
             batch += proposed
-        if not self._prepared.issuperset(batch):
-            self._prepare(batch)
+        if batch:
+            guesses = self._engine.guess(self._source.lookahead)
+            self._source.prepare(batch + guesses.tolist())
         return np.array(batch, dtype=np.intp)
-
-    def _prepare(self, batch: list[int]) -> None:
-        n_guesses = self._source.lookahead
-        guesses = self._engine.guess(n_guesses).tolist() if n_guesses else []
-        self._source.prepare(batch + guesses)
-        self._prepared.update(batch, guesses)
 
 
 def measure_batch(

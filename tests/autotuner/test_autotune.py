@@ -62,8 +62,17 @@ def test_measures_a_share_of_a_large_pool(bench):
     ]
     kernel = tuned(bench, configs=configs)
     kernel[grid](*make_arguments())
-    assert len(bench.measured) == len(kernel.configs_timings) == 21
+    assert len(bench.measured) == len(kernel.configs_timings) == 32
     assert kernel.best_config.kwargs == {"BLOCK": 256}
+
+
+@pytest.mark.parametrize(
+    ("n_pool", "n_measured"), [(5, 5), (40, 32), (320, 32), (900, 90), (2000, 128)]
+)
+def test_the_default_search_measures_a_share_within_limits(n_pool, n_measured):
+    from fasta_learn.autotuner._tuning import default_search
+
+    assert default_search(n_pool).budget == n_measured
 
 
 def test_each_key_is_measured_once(bench):

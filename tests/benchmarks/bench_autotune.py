@@ -12,10 +12,20 @@ For each kernel three runs, each with an empty cache of compiled kernels:
 Then the winners of the first and the last are timed against each other, in turns of
 random order. The file is written after each kernel; kernels that it has are left out
 when it is named again. ``--list`` names all kernels with the sizes of their pools.
+Where the pools are large, ``triton.autotune`` takes very long; ``--skip-triton`` does
+without, so that the winner of the whole pool is what is compared with:
+
+    FASTA_LEARN_KERNEL_CONFIGS=1000 python tests/benchmarks/bench_autotune.py \
+        --skip-triton --configs 1000 --output bench_large_pools.json \
+        --kernels matmul_f16_3072_3072_1024 conv2d_8_56_64_128
+
+``--triton-from FILE`` takes the times and the winners of ``triton.autotune`` from an
+earlier run on a machine of the same kind.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -200,21 +210,34 @@ def run(name, args):
         "pool": lambda folder: bench.by_pool(),
         "triton": lambda folder: bench.by_triton(),
     }
+    if args.skip_triton or args.triton_from:
+        del ways["triton"]
     for way, function in ways.items():
         seconds, (winner, n_measured) = timed(bench, function)
         print(f"  {way}: {seconds:.2f} s", file=sys.stderr, flush=True)
         winners[way] = winner
         row |= {f"{way}_s": seconds, f"{way}_n": n_measured, f"{way}_winner": winner}
+    reference = "pool" if args.skip_triton else "triton"
+    if args.triton_from and not args.skip_triton:
+        row |= earlier(args.triton_from, name, len(bench.pool))
+        winners["triton"] = row["triton_winner"]
     for way, key in (("fasta", "slowdown"), ("pool", "pool_slowdown")):
-        (ours, theirs), ratio = _compare(bench, winners, way, args)
-        row |= {f"{way}_ms": ours, f"triton_ms_by_{way}": theirs, key: ratio}
-    row["speedup"] = row["triton_s"] / row["fasta_s"]
+        (ours, theirs), ratio = _compare(bench, winners[way], winners[reference], args)
+        row |= {f"{way}_ms": ours, f"{reference}_ms_by_{way}": theirs, key: ratio}
+    row["speedup"] = row[f"{reference}_s"] / row["fasta_s"]
     row["pool_speedup"] = row["pool_s"] / row["fasta_s"]
     return row
 
 
-def _compare(bench, winners, way, args):
-    ours, theirs = winners[way], winners["triton"]
+def earlier(path, name, n_configs):
+    """Return what triton.autotune did with a pool in an earlier run."""
+    for row in json.loads(path.read_text()):
+        if (row["kernel"], row["n_configs"]) == (name, n_configs):
+            return {key: row[key] for key in ("triton_s", "triton_n", "triton_winner")}
+    raise SystemExit(f"{path} has no row of {name} with {n_configs} configs.")
+
+
+def _compare(bench, ours, theirs, args):
     if config_key(ours) == config_key(theirs):
         # One config can't be slower than itself.
         (first, _), _ = duel(bench, theirs, theirs, 3, args.launches)
@@ -231,7 +254,8 @@ def table(rows):
     ]
     for row in rows:
         lines.append(
-            f"{row['kernel']:32}{row['n_configs']:8d}{row['triton_s']:10.1f}"
+            f"{row['kernel']:32}{row['n_configs']:8d}"
+            f"{row.get('triton_s', math.nan):10.1f}"
             f"{row['pool_s']:8.1f}{row['fasta_s']:9.2f}{row['fasta_n']:9d}"
             f"{row['speedup']:9.1f}{row['pool_speedup']:7.1f}{row['fasta_ms']:9.4f}"
             f"{row['slowdown']:9.3f}{row['pool_slowdown']:7.3f}"
@@ -259,6 +283,8 @@ def parse():
     add("--rounds", type=int, default=40, help="turns of the final comparison")
     add("--launches", type=int, default=10, help="launches in a turn")
     add("--output", type=Path, default=Path("bench_autotune.json"))
+    add("--skip-triton", action="store_true", help="compare with the whole pool alone")
+    add("--triton-from", type=Path, help="take triton.autotune from an earlier file")
     add("--list", action="store_true", help="name the kernels and end")
     return parser.parse_args()
 

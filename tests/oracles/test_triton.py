@@ -199,8 +199,8 @@ def test_journal_measures_only_what_it_lacks(simulated, make_oracle, tmp_path):
 
 def test_options_are_divided_among_the_devices(make_oracle):
     oracle = make_oracle(isolate=True, devices=[0, 1], n_jobs=6)
-    assert (oracle.n_parallel, oracle.lookahead, oracle._n_threads) == (2, 3, 3)
-    assert make_oracle(n_jobs=6).lookahead == 6
+    assert (oracle.n_parallel, oracle.lookahead, oracle._n_threads) == (2, 6, 3)
+    assert make_oracle(n_jobs=6).lookahead == 12
     assert make_oracle(n_jobs=6, lookahead=2).lookahead == 2
     assert make_oracle(n_jobs=None).lookahead >= 1
 

@@ -1,6 +1,7 @@
 """What the kernel specs share: tensors, sets of configs, and small device functions."""
 
 import math
+import os
 
 import torch
 import triton
@@ -108,13 +109,18 @@ def powers(low, high):
     return TileSpace.powers_of_two(low, high)
 
 
-def space(parameters, *constraints, n=210):
-    """Return the configs that meet the constraints, at most ``n`` drawn at random."""
+def space(parameters, *constraints, n=None):
+    """Return the configs that meet the constraints, at most ``n`` drawn at random.
+
+    By default these are so many as a pool of the package has, or as the environment
+    says: FASTA_LEARN_KERNEL_CONFIGS=1000.
+    """
+    n = int(os.environ.get("FASTA_LEARN_KERNEL_CONFIGS", 210)) if n is None else n
     every = TileSpace(parameters, constraints=constraints)
     return every if len(every) <= n else every.sample(n, random_state=0)
 
 
-def tiles(*constraints, n=210, n_bytes=2, **changes):
+def tiles(*constraints, n=None, n_bytes=2, **changes):
     """Return configs of a matrix product; a few need too much shared memory."""
     parameters = {k: v for k, v in (TILES | changes).items() if v is not None}
     return space(
