@@ -48,7 +48,7 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"install": [], "decisions": [], "index": []}
+html_sidebars = {"install": [], "inductor": [], "decisions": [], "index": []}
 html_show_sourcelink = False
 
 sphinx_gallery_conf = {
@@ -68,6 +68,7 @@ PUBLIC_MODULES = (
     "fasta_learn.gaussian_process",
     "fasta_learn.oracles",
     "fasta_learn.autotuner",
+    "fasta_learn.inductor",
     "fasta_learn.datasets",
     "fasta_learn.experiments",
     "fasta_learn.transfer",

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import fasta_learn
-from fasta_learn._cli import _doctor, _record, _replay, _search, _tune
+from fasta_learn._cli import _doctor, _record, _replay, _report, _search, _tune
 from fasta_learn._cli._text import write
 from fasta_learn.exceptions import AllConfigsFailedError, MissingExtraError
 
 # Each has add_parser(subparsers) and run(args) -> exit code, and is named after its
 # command.
-_COMMANDS = (_tune, _record, _search, _replay, _doctor)
+_COMMANDS = (_tune, _record, _search, _replay, _report, _doctor)
 
 _ALL_FAILED, _BAD_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
 

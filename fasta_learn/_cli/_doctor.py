@@ -15,8 +15,11 @@ import joblib
 from threadpoolctl import threadpool_info
 
 import fasta_learn
+from fasta_learn._cli._npu_report import write_report
 from fasta_learn._cli._text import format_pairs, write
 from fasta_learn.datasets import list_pools
+from fasta_learn.inductor import _npu_hooks
+from fasta_learn.inductor._hook_sources import probe
 from fasta_learn.oracles import bound_reason
 
 # Module to extra; the core has none.
@@ -52,6 +55,19 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--json", action="store_true", help="write it as one JSON object"
     )
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="also write it to a file, with the settings, statistics, stages and "
+        "journals that tuning has left: what a report about a problem needs",
+    )
+    parser.add_argument(
+        "--journal",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a further journal for the report; may be repeated",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
         0.
     """
     record = examine()
+    if args.report is not None:
+        write_report(args.report, record, args.journal)
     write(json.dumps(record) if args.json else _to_text(record))
     return 0
 
@@ -91,6 +109,8 @@ def examine() -> dict[str, Any]:
         "cpus": {"installed": os.cpu_count(), "usable": joblib.cpu_count()},
         "cuda": _examine_devices(packages, "torch", _cuda_devices),
         "npu": _examine_devices(packages, "torch_npu", _npu_devices),
+        "npu_versions": _npu_hooks.versions(),
+        "inductor": _examine_hooks(packages),
         "blas": [
             {
                 "library": library["internal_api"],
@@ -129,6 +149,18 @@ def _examine_devices(
         return {"devices": find(), "error": None}
     except Exception as error:  # drivers fail in many ways
         return {"devices": [], "error": _describe(error)}
+
+
+def _examine_hooks(packages: dict[str, dict[str, str | None]]) -> dict[str, Any]:
+    if packages["torch"]["version"] is None:
+        return {"misfits": {}, "error": None}
+    try:
+        misfits = probe()
+        if packages["torch_npu"]["version"] is not None:
+            misfits["npu"] = _npu_hooks.probe()
+        return {"misfits": misfits, "error": None}
+    except Exception as error:  # an installation may be broken in any way
+        return {"misfits": {}, "error": _describe(error)}
 
 
 def _cuda_devices() -> list[str]:
@@ -170,11 +202,13 @@ def _to_text(record: dict[str, Any]) -> str:
     devices = [("CPU", f"{cpus['installed']} installed, {cpus['usable']} usable")]
     devices += _device_pairs("CUDA", "torch", record["cuda"], record["packages"])
     devices += _device_pairs("NPU", "torch_npu", record["npu"], record["packages"])
+    devices += [(n, v) for n, v in record["npu_versions"].items() if v is not None]
     blas = [
         (library["library"], f"{library['version']}, {library['threads']} threads")
         for library in record["blas"]
     ]
     parts = {"System": system, "Packages": packages, "Devices": devices}
+    parts["TorchInductor"] = _hook_pairs(record["inductor"], record["packages"])
     parts["BLAS"] = blas or [("none", "known to threadpoolctl")]
     return "\n\n".join(
         f"{title}\n{_indent(format_pairs(pairs))}" for title, pairs in parts.items()
@@ -187,6 +221,19 @@ def _package_text(name: str, package: dict[str, str | None]) -> str:
     extra = _MODULES[name]
     hint = f" (pip install 'fasta-learn[{extra}]')" if extra else ""
     return package["version"] or f"not installed{hint}"
+
+
+def _hook_pairs(
+    found: dict[str, Any], packages: dict[str, dict[str, str | None]]
+) -> list[tuple[str, str]]:
+    if found["error"] is not None:
+        return [("hooks", f"can't be looked up: {found['error']}")]
+    if packages["torch"]["version"] is None:
+        return [("hooks", "unknown without torch")]
+    return [
+        (feature, f"off: {'; '.join(lines)}" if lines else "fits")
+        for feature, lines in found["misfits"].items()
+    ]
 
 
 def _device_pairs(

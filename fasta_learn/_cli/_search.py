@@ -6,8 +6,8 @@ import math
 import os
 from typing import Any
 
+from fasta_learn._cli._outcome import Outcome, to_record, to_text
 from fasta_learn._cli._pools import name_pools
-from fasta_learn._cli._report import Outcome, to_record, to_text
 from fasta_learn._cli._searching import add_search_options, fit_search, make_search
 from fasta_learn._cli._text import write
 from fasta_learn.configs import Pool, read_pool

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from fasta_learn._cli._meter import MeteredOracle
-from fasta_learn._cli._report import Outcome, to_record, to_text
+from fasta_learn._cli._outcome import Outcome, to_record, to_text
 from fasta_learn._cli._searching import add_search_options, fit_search, make_search
 from fasta_learn._cli._specs import (
     SPEC_HELP,

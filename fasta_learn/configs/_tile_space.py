@@ -3,11 +3,12 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from fasta_learn.configs._ascend_tiles import ascend_space
 from fasta_learn.configs._constraint_text import compile_constraint
 from fasta_learn.configs._keys import config_key, config_to_dict
 from fasta_learn.configs._pool_table import duplicates
@@ -126,6 +127,85 @@ class TileSpace(Sequence[dict[str, Any]]):
             raise ValueError(f"high must be at least low = {low}, got {high}.")
         first, last = int(low).bit_length(), int(high).bit_length()
         return [1 << exponent for exponent in range(first - 1, last)]
+
+    @classmethod
+    def ascend(
+        cls,
+        axes: Mapping[str, int],
+        dtype: Any = "float32",
+        ub_bytes: int = 192 * 1024,
+        cores: int = 48,
+        *,
+        n_tensors: int = 2,
+        persistent: bool = False,
+        multibuffer: bool = True,
+        constraints: Sequence[Constraint] = (),
+    ) -> Self:
+        """Return the tiles of a pointwise or reducing kernel for an Ascend NPU.
+
+        A program does a block of each axis that is not reduced (``X0BLOCK``), in loops
+        of a sub-block of each axis (``X0BLOCK_SUB``), as kernels of torch_npu do.
+
+        Parameters
+        ----------
+        axes : mapping of str to int
+            Name and size of one to three axes, the innermost last. Those whose names
+            begin with ``r`` are reduced.
+        dtype : str, numpy.dtype or torch.dtype, default="float32"
+            Type of the elements.
+        ub_bytes : int, default=196608
+            Size of a core's unified buffer, in bytes; the default is that of an
+            Ascend 910B.
+        cores : int, default=48
+            Number of vector cores.
+        n_tensors : int, default=2
+            How many tiles of the sub-blocks' size are in the unified buffer at a time,
+            inputs, outputs and what is computed in between.
+        persistent : bool, default=False
+            Whether a reduced axis is one sub-block.
+        multibuffer : bool, default=True
+            Whether there are configs with multi-buffering, and twice the tiles.
+        constraints : sequence of (str or callable), default=()
+            Further ones.
+
+        Returns
+        -------
+        TileSpace
+            Its constraints tell the limits: tiles fit the unified buffer, sub-blocks
+            their blocks; programs are at least half as many as cores (an eighth for
+            fewer than 131,072 elements), or as many as there can be, and at most twice
+            as many.
+
+        Raises
+        ------
+        ValueError
+            A value is out of its range, or no tile fits the unified buffer.
+
+        Notes
+        -----
+        Blocks are chosen by the number of programs: ``cores``, twice of it, a half, a
+        quarter ... Sub-blocks are powers of two and the whole axis. Sizes are multiples
+        of 32 bytes, or smaller than that; those of the innermost axis have at least 32
+        bytes. What the compiler needs besides is found out by measuring.
+
+        Examples
+        --------
+        >>> from fasta_learn.configs import TileSpace
+        >>> space = TileSpace.ascend({"x0": 4096, "r1": 1024}, persistent=True)
+        >>> len(space), space[0]  # doctest: +NORMALIZE_WHITESPACE
+        (27, {'X0BLOCK': 48, 'X0BLOCK_SUB': 1, 'R1BLOCK_SUB': 1024,
+         'multibuffer': False})
+        """
+        parameters, limits = ascend_space(
+            axes,
+            dtype,
+            ub_bytes,
+            cores,
+            n_tensors=n_tensors,
+            persistent=persistent,
+            multibuffer=multibuffer,
+        )
+        return cls(parameters, constraints=[*limits, *constraints])
 
     @property
     def n_combinations(self) -> int:

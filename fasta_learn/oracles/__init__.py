@@ -6,6 +6,7 @@ from fasta_learn.oracles._conformance import check_oracle
 from fasta_learn.oracles._journal import JournaledOracle
 from fasta_learn.oracles._kernel_spec import KernelSpec, load_kernel_spec
 from fasta_learn.oracles._measurement import Measurement, bound_reason
+from fasta_learn.oracles._npu import NPUKernelOracle
 from fasta_learn.oracles._recorded import RecordedOracle
 from fasta_learn.oracles._timing import TimingPlan
 from fasta_learn.oracles._triton import TritonKernelOracle
@@ -16,6 +17,7 @@ __all__ = [
     "JournaledOracle",
     "KernelSpec",
     "Measurement",
+    "NPUKernelOracle",
     "RecordedOracle",
     "TimingPlan",
     "TritonKernelOracle",

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import fasta_learn
-from fasta_learn._cli import main
+from fasta_learn._cli import _doctor, main
 
 
 def doctor_json(capsys):
@@ -149,3 +149,36 @@ def test_installed_package_works_as_a_process(run_command):
     done = run_command("doctor")
     assert done.returncode == 0
     assert done.stdout.startswith("System\n  fasta_learn  ")
+
+
+def test_hooks_of_live_tuning_are_looked_up(capsys, monkeypatch):
+    monkeypatch.undo()
+    record = doctor_json(capsys)
+    assert record["inductor"]["error"] is None
+    assert {"workers": [], "gemm": [], "pointwise": []}.items() <= (
+        record["inductor"]["misfits"].items()
+    )
+    assert line_of(doctor_text(capsys), "pointwise") == "fits"
+
+
+def test_hook_that_does_not_fit_is_shown(capsys, install, monkeypatch):
+    install("torch", __version__="9.9", cuda=cuda())
+    misfits = {"gemm": ["select.a is missing", "select.b is missing"], "ptxas": []}
+    monkeypatch.setattr(_doctor, "probe", lambda: misfits)
+    out = doctor_text(capsys)
+    assert line_of(out, "gemm") == "off: select.a is missing; select.b is missing"
+    assert line_of(out, "ptxas") == "fits"
+
+
+def test_sources_that_cannot_be_read_are_said(capsys, install, monkeypatch):
+    def fail():
+        raise SyntaxError("half a file")
+
+    install("torch", __version__="2.11.0", cuda=cuda())
+    monkeypatch.setattr(_doctor, "probe", fail)
+    expected = "can't be looked up: SyntaxError: half a file"
+    assert line_of(doctor_text(capsys), "hooks") == expected
+
+
+def test_hooks_are_unknown_without_torch(capsys):
+    assert line_of(doctor_text(capsys), "hooks") == "unknown without torch"

@@ -12,12 +12,13 @@ import pickle
 from concurrent.futures import Future
 
 import torch
-from fasta_learn.inductor import _pointwise, _pointwise_search
-from fasta_learn.inductor._patches import Patches
-from fasta_learn.inductor._settings import Settings
 from torch._dynamo import device_interface
 from torch._inductor import async_compile, config
 from torch._inductor.runtime import compile_tasks, triton_helpers, triton_heuristics
+
+from fasta_learn.inductor import _pointwise, _pointwise_search
+from fasta_learn.inductor._patches import Patches
+from fasta_learn.inductor._settings import Settings
 
 _HEAD = """
 import triton
@@ -58,8 +59,18 @@ _POINTWISE = """
 @triton_heuristics.pointwise(
     size_hints={'x': 1048576},
     filename=__file__,
-    triton_meta={'signature': {'in_ptr0': '*fp32', 'out_ptr0': '*fp32', 'xnumel': 'i32', 'XBLOCK': 'constexpr'}, 'device': DEVICE, 'constants': {}, 'configs': [{(0,): [['tt.divisibility', 16]], (1,): [['tt.divisibility', 16]], (2,): [['tt.divisibility', 16]]}]},
-    inductor_meta={'grid_type': 'Grid1D', 'autotune_hints': set(), 'kernel_name': 'triton_poi_fused_add_0', 'mutated_arg_names': MUTATED, 'optimize_mem': True, 'no_x_dim': False, 'num_load': 1, 'num_reduction': 0, **META},
+    triton_meta={
+        'signature': {
+            'in_ptr0': '*fp32', 'out_ptr0': '*fp32', 'xnumel': 'i32',
+            'XBLOCK': 'constexpr'},
+        'device': DEVICE, 'constants': {}, 'configs': [{
+            (0,): [['tt.divisibility', 16]], (1,): [['tt.divisibility', 16]],
+            (2,): [['tt.divisibility', 16]]}]},
+    inductor_meta={
+        'grid_type': 'Grid1D', 'autotune_hints': set(),
+        'kernel_name': 'triton_poi_fused_add_0',
+        'mutated_arg_names': MUTATED, 'optimize_mem': True, 'no_x_dim': False,
+        'num_load': 1, 'num_reduction': 0, **META},
     min_elem_per_thread=0
 )
 @triton.jit
@@ -79,11 +90,23 @@ _REDUCTION = """
     size_hints={'x': 4096, 'r0_': 8192},
     reduction_hint=ReductionHint.INNER,
     filename=__file__,
-    triton_meta={'signature': {'in_ptr0': '*fp16', 'out_ptr0': '*fp32', 'xnumel': 'i32', 'r0_numel': 'i32', 'XBLOCK': 'constexpr', 'R0_BLOCK': 'constexpr'}, 'device': DEVICE, 'constants': {}, 'configs': [{(0,): [['tt.divisibility', 16]], (1,): [['tt.divisibility', 16]], (2,): [['tt.divisibility', 16]]}]},
-    inductor_meta={'grid_type': 'Grid1D', 'autotune_hints': set(), 'kernel_name': 'triton_red_fused_sum_0', 'mutated_arg_names': MUTATED, 'optimize_mem': True, 'no_x_dim': False, 'num_load': 1, 'num_reduction': 1, **META}
+    triton_meta={
+        'signature': {
+            'in_ptr0': '*fp16', 'out_ptr0': '*fp32', 'xnumel': 'i32', 'r0_numel': 'i32',
+            'XBLOCK': 'constexpr', 'R0_BLOCK': 'constexpr'},
+        'device': DEVICE, 'constants': {}, 'configs': [{
+            (0,): [['tt.divisibility', 16]], (1,): [['tt.divisibility', 16]],
+            (2,): [['tt.divisibility', 16]]}]},
+    inductor_meta={
+        'grid_type': 'Grid1D', 'autotune_hints': set(),
+        'kernel_name': 'triton_red_fused_sum_0',
+        'mutated_arg_names': MUTATED, 'optimize_mem': True, 'no_x_dim': False,
+        'num_load': 1, 'num_reduction': 1, **META}
 )
 @triton.jit
-def triton_red_fused_sum_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.constexpr, R0_BLOCK : tl.constexpr):
+def triton_red_fused_sum_0(
+    in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK: tl.constexpr, R0_BLOCK: tl.constexpr
+):
     xnumel = 4096
     r0_numel = 6000
     xoffset = tl.program_id(0) * XBLOCK
@@ -94,7 +117,8 @@ def triton_red_fused_sum_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.cons
     for r0_offset in tl.range(0, r0_numel, R0_BLOCK):
         r0_index = r0_offset + r0_base
         r0_mask = r0_index < r0_numel
-        tmp0 = tl.load(in_ptr0 + (r0_index + 6000*xindex), r0_mask, other=0.0).to(tl.float32)
+        tmp0 = tl.load(in_ptr0 + (r0_index + 6000*xindex), r0_mask, other=0.0)
+        tmp0 = tmp0.to(tl.float32)
         _tmp2 = tl.where(r0_mask, _tmp2 + tmp0, _tmp2)
     tmp2 = tl.sum(_tmp2, 1)[:, None]
     tl.store(out_ptr0 + (xindex), tmp2, xmask)
@@ -102,9 +126,24 @@ def triton_red_fused_sum_0(in_ptr0, out_ptr0, xnumel, r0_numel, XBLOCK : tl.cons
 
 _USER = """
 @triton_heuristics.user_autotune(
-    configs=[{'BLOCK': 64 * 2**i, 'num_warps': 2**j, 'num_stages': 1} for i in range(4) for j in range(3)],
-    inductor_meta={'grid_type': 'PrecomputedGrid', 'precomputed_grids': [{'config': {'BLOCK': 64 * 2**i}, 'python': [str(10000 // (64 * 2**i)), '1', '1']} for i in range(4)], 'kernel_name': 'double_0', **META},
-    triton_meta={'signature': {'x': '*fp32', 'n': 'i32', 'BLOCK': 'constexpr'}, 'device': DEVICE, 'constants': {}, 'configs': [{(0,): [['tt.divisibility', 16]]}], 'restore_value': ('x',)},
+    configs=[
+        {'BLOCK': 64 * 2**i, 'num_warps': 2**j, 'num_stages': 1}
+        for i in range(4) for j in range(3)
+    ],
+    inductor_meta={
+        'grid_type': 'PrecomputedGrid', 'precomputed_grids': [
+            {
+                'config': {'BLOCK': 64 * 2**i},
+                'python': [str(10000 // (64 * 2**i)), '1', '1'],
+            }
+            for i in range(4)
+        ],
+        'kernel_name': 'double_0', **META},
+    triton_meta={
+        'signature': {
+            'x': '*fp32', 'n': 'i32', 'BLOCK': 'constexpr'},
+        'device': DEVICE, 'constants': {}, 'configs': [{
+            (0,): [['tt.divisibility', 16]]}], 'restore_value': ('x',)},
     filename=__file__,
     custom_kernel=True,
 )
@@ -126,7 +165,9 @@ def write_source(kind, mutated=(), **meta):
     """Give the module of a kernel as Inductor writes it."""
     meta = {**_META, **MARKS, **meta}
     meta = {name: value for name, value in meta.items() if value is not None}
-    source = SOURCES[kind].replace("DEVICE", _DEVICE).replace("MUTATED", repr([*mutated]))
+    source = (
+        SOURCES[kind].replace("DEVICE", _DEVICE).replace("MUTATED", repr([*mutated]))
+    )
     return _HEAD + source.replace("META", repr(meta))
 
 
@@ -138,6 +179,7 @@ class Workers:
 
     def submit(self, function, *args):
         self.jobs.append(args)
+        function, args = pickle.loads(pickle.dumps((function, args)))
         future = Future()
         try:
             answer = pickle.dumps(function(*args))
@@ -194,7 +236,9 @@ class SimulatedInductor:
         monkeypatch.setattr(tuner, "bench", self._bench)
         monkeypatch.setattr(async_compile, "get_compile_threads", lambda: n_workers)
         pool = async_compile.AsyncCompile
-        get_pool = functools.cache(lambda: self.workers)  # Inductor clears it in the end
+        get_pool = functools.cache(
+            lambda: self.workers
+        )  # Inductor clears it in the end
         monkeypatch.setattr(pool, "process_pool", get_pool)
         monkeypatch.setattr(pool, "use_process_pool", lambda: n_workers > 1)
         monkeypatch.setattr(_pointwise_search, "make_clock", lambda tuner: _Clock(cuda))
