@@ -13,6 +13,9 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 # Tests and the children that they start import simulated_cuda, sample_kernels and more.
 sys.path.insert(0, str(Path(__file__).parent / "oracles"))
 
+# They need an environment of their own: tests/npu/run makes it and runs them.
+collect_ignore = ["npu"]
+
 
 @pytest.fixture(scope="session")
 def kernel_cache(tmp_path_factory):

@@ -156,7 +156,7 @@ def _examine_hooks(packages: dict[str, dict[str, str | None]]) -> dict[str, Any]
         return {"misfits": {}, "error": None}
     try:
         misfits = probe()
-        if packages["torch_npu"]["version"] is not None:
+        if _npu_hooks.versions()["torch_npu"] is not None:
             misfits["npu"] = _npu_hooks.probe()
         return {"misfits": misfits, "error": None}
     except Exception as error:  # an installation may be broken in any way

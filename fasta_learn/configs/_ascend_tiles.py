@@ -7,7 +7,6 @@ from typing import Any
 
 _ALIGNED_BYTES = 32  # what a vector core reads and writes at a time
 _MOST_AXES = 3
-_BYTES = {"float64": 8, "double": 8, "float32": 4, "float": 4, "bool": 1, "half": 2}
 # Below this many elements, starting more programs does not pay.
 _FEW_ELEMENTS = 128 * 1024
 # More than two waves of programs only start more often; fewer leave cores idle.
@@ -91,8 +90,8 @@ def item_bytes(dtype: Any) -> int:
     """
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
     text = str(name or dtype).removeprefix("torch.")
-    if text in _BYTES:
-        return _BYTES[text]
+    if text == "bool":
+        return 1
     head = text.split("_")[0]  # float8_e4m3fn
     letters = head.rstrip("0123456789")
     bits = head[len(letters) :]

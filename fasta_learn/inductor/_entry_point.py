@@ -8,14 +8,37 @@ import os
 
 
 def load() -> None:
-    """Turn tuning on if the environment variable ``FASTA_LEARN`` says so.
+    """Turn on what the environment asks for.
 
-    Compile workers of Inductor only load what they will need: their jobs carry the
-    settings.
+    ``FASTA_LEARN`` is the switch of tuning, ``FASTA_LEARN_HEURISTICS`` that of the
+    installed heuristics.
     """
-    wish = os.environ.get("FASTA_LEARN", "").strip().lower()
-    if wish not in ("1", "true", "yes", "on"):
-        return
+    if _is_asked_for("FASTA_LEARN_HEURISTICS"):
+        _load_heuristics()
+    if _is_asked_for("FASTA_LEARN"):
+        _load_tuning()
+
+
+def _is_asked_for(name: str) -> bool:
+    wish = os.environ.get(name, "").strip().lower()
+    return wish in ("1", "true", "yes", "on")
+
+
+def _load_heuristics() -> None:
+    try:
+        from fasta_learn.heuristics import _activate
+
+        _activate.activate()
+    except Exception as error:
+        import logging
+
+        logging.getLogger("fasta_learn.heuristics").warning(
+            "FASTA_LEARN_HEURISTICS is ignored: %s", error
+        )
+
+
+def _load_tuning() -> None:
+    """Tune, but in compile workers only load what they need: jobs carry settings."""
     try:
         from fasta_learn.inductor import _switch, _workers
 
@@ -27,5 +50,7 @@ def load() -> None:
         import logging
 
         logging.getLogger("fasta_learn.inductor").warning(
-            "FASTA_LEARN=%s is ignored, kernels are not tuned: %s", wish, error
+            "FASTA_LEARN=%s is ignored, kernels are not tuned: %s",
+            os.environ["FASTA_LEARN"].strip().lower(),
+            error,
         )

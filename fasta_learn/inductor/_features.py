@@ -15,6 +15,7 @@ from fasta_learn.inductor._settings import Settings
 _CONFIG = "torch.compiler.config"
 # Its hooks are in torch_npu, whose versions are its own: `_npu` checks them.
 _NPU = "torch_npu._inductor.runtime.triton_heuristics"
+_GPU_FEATURES = ("gemm", "pointwise")
 
 
 def install(settings: Settings, patches: Patches) -> None:
@@ -39,8 +40,8 @@ def install(settings: Settings, patches: Patches) -> None:
 
 def _install_feature(feature: str, settings: Settings, patches: Patches) -> None:
     """Install all of a feature or, if it does not fit this version, nothing of it."""
-    if feature == "gemm" and "torch_npu" in sys.modules:
-        return  # which has a way of its own to choose between kernels
+    if feature in _GPU_FEATURES and "torch_npu" in sys.modules:
+        return  # which has its own ways, and no other accelerator beside it
     n_kept = len(patches)
     try:
         _hooks.require(feature)

@@ -33,10 +33,21 @@ def install(settings: Settings, patches: Patches) -> None:
     ------
     HookMismatchError
         This version of torch_npu differs from those that fasta_learn knows.
-    ValueError
-        A variable of the environment has no valid value.
+
+    Warns
+    -----
+    logging.WARNING
+        torch_npu is too old, or a variable of the environment has no valid value;
+        torch_npu tunes in its own way then.
     """
-    npu = NPUSettings.from_environment()
+    reason = _npu_hooks.unsupported()
+    try:
+        npu = NPUSettings.from_environment()
+    except ValueError as error:
+        reason = str(error)
+    if reason is not None:
+        _guard.logger.warning("%s Kernels for NPUs are not searched.", reason)
+        return
     if not npu.enabled:
         return
     _npu_hooks.require()
@@ -57,7 +68,9 @@ def _tag_caches(npu: NPUSettings, patches: Patches) -> None:
     config: Any = sys.modules.get("torch.compiler.config")
     if config is None or not npu.cache_tag():
         return
-    patches.set(config, "cache_key_tag", config.cache_key_tag + npu.cache_tag())
+    before = config.cache_key_tag
+    config.cache_key_tag = before + npu.cache_tag()
+    patches.at_end(functools.partial(setattr, config, "cache_key_tag", before))
 
 
 def _optimized(stock: Callable[..., list[Any]]) -> Callable[..., list[Any]]:

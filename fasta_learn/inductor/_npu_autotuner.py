@@ -43,7 +43,7 @@ def find_stock() -> type:
     """
     found: Any = importlib.import_module(HEURISTICS).NPUCachingAutotuner
     while _MARK in vars(found):
-        (found,) = found.__bases__
+        found = found.__bases__[-1]
     return found
 
 
@@ -66,52 +66,55 @@ def make_autotuner(stock: Any, settings: Settings, npu: NPUSettings) -> type:
         The class; equal arguments give the same one.
     """
 
-    class SearchingNPUAutotuner(stock):
-        """Compiles and times few candidates; else it is torch_npu's own."""
+    # The mark is what the first round leaves behind; None where there was none.
+    content = {_MARK: None, "fasta_learn_settings": (settings, npu)}
+    return type("SearchingNPUAutotuner", (_Searching, stock), content)
 
-        def _precompile_current_configs(self, compile_fn: Any) -> None:
-            if not self._compile_first_round():
-                super()._precompile_current_configs(compile_fn)
 
-        def autotune_to_one_config(self, *args: Any, **kwargs: Any) -> None:
-            if self._search(args, kwargs):
-                return
-            try:
-                super().autotune_to_one_config(*args, **kwargs)
-            except Exception as error:
-                if getattr(self, _MARK) is None or not run_any(self, args, kwargs):
-                    raise
-                logger.warning(
-                    "no config of %s could be timed (%s), so one that runs is taken.",
-                    self.get_fn_name(),
-                    error,
-                )
+class _Searching:
+    """Compiles and times few candidates; else it is torch_npu's own autotuner."""
 
-        def _compile_first_round(self) -> bool:
-            try:
-                if refusal(self, type(self), settings) is not None:
-                    return False
-                return compile_first_round(self, settings, npu)
-            except Exception as error:
-                _guard.warn_once("npu", error)
+    fasta_learn_settings: tuple[Settings, NPUSettings]
+
+    def _precompile_current_configs(self, compile_fn: Any) -> None:
+        if not self._compile_first_round():
+            super()._precompile_current_configs(compile_fn)  # type: ignore[misc]
+
+    def autotune_to_one_config(self, *args: Any, **kwargs: Any) -> None:
+        """Search, and let torch_npu tune what is compiled if that is not possible."""
+        if self._search(args, kwargs):
+            return
+        try:
+            super().autotune_to_one_config(*args, **kwargs)  # type: ignore[misc]
+        except Exception as error:
+            if getattr(self, _MARK) is None or not run_any(self, args, kwargs):
+                raise
+            logger.warning(
+                "no config could be timed (%s); one that runs is taken.", error
+            )
+
+    def _compile_first_round(self) -> bool:
+        settings, npu = self.fasta_learn_settings
+        try:
+            if refusal(self, type(self), settings) is not None:
                 return False
+            return compile_first_round(self, settings, npu)
+        except Exception as error:
+            _guard.warn_once("npu", error)
+            return False
 
-        def _search(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-            if getattr(self, _MARK) is None:
-                return False
-            try:
-                with _searching:
-                    return search(self, args, kwargs, settings, npu)
-            except Exception as error:
-                _guard.warn_once("npu", error)
-                return False
+    def _search(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        if getattr(self, _MARK) is None:
+            return False
+        try:
+            with _searching:
+                return search(self, args, kwargs, *self.fasta_learn_settings)
+        except Exception as error:
+            _guard.warn_once("npu", error)
+            return False
 
-        def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-            return _restore, (settings, npu), self.__getstate__()
-
-    # What the first round left behind; None where there was none.
-    setattr(SearchingNPUAutotuner, _MARK, None)
-    return SearchingNPUAutotuner
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _restore, self.fasta_learn_settings, self.__getstate__()
 
 
 def _restore(settings: Settings, npu: NPUSettings) -> Any:

@@ -108,11 +108,9 @@ def require() -> None:
     Raises
     ------
     HookMismatchError
-        The installed torch_npu is too old, or a hook does not fit it.
+        A hook does not fit the installed torch_npu.
     """
     version = importlib.metadata.version("torch_npu")
-    if reason := too_old(version):
-        raise HookMismatchError(reason)
     for hook in NPU_HOOKS:
         module: Any = sys.modules.get(hook.module)
         if module is not None and (reason := _misfit(hook, module)) is not None:
@@ -121,19 +119,20 @@ def require() -> None:
             )
 
 
-def too_old(version: str) -> str | None:
-    """Say that a version of torch_npu is not supported.
-
-    Parameters
-    ----------
-    version : str
-        Such as "2.13.0".
+def unsupported() -> str | None:
+    """Say why the installed torch_npu is not supported.
 
     Returns
     -------
     str or None
-        What to do; None if it is supported.
+        With what to do; None if it is.
+
+    Raises
+    ------
+    PackageNotFoundError
+        torch_npu is not installed.
     """
+    version = importlib.metadata.version("torch_npu")
     if parse_version(version) >= OLDEST:
         return None
     oldest = ".".join(map(str, OLDEST))
@@ -156,10 +155,8 @@ def probe() -> list[str]:
     PackageNotFoundError
         torch_npu is not installed.
     """
-    version = importlib.metadata.version("torch_npu")
-    if reason := too_old(version):
-        return [reason]
-    return check(read_installed)
+    reason = unsupported()
+    return check(read_installed) if reason is None else [reason]
 
 
 def check(read: Callable[[str], str | None]) -> list[str]:

@@ -85,8 +85,6 @@ def _mark_kernels(settings: Settings, patches: Patches) -> None:
 
     def inductor_meta_common(cls: Any) -> dict[str, Any]:
         meta = stock.__get__(None, cls)()
-        if cls.__module__.startswith("torch_npu."):  # its tuner has no such methods
-            return meta
         wish = bool(meta.get(_TUNING, False))
         return {**meta, _TUNING: True, _WISH: wish, MARK: settings.cache_key()}
 

@@ -37,6 +37,8 @@ class AutotunerWorkload:
     ----------
     name : str
         Name of the kernel.
+    device : None
+        It runs on the device that is current, as torch_npu's own tuning.
     configs : list of dict
         The candidates, without what only repeats their other parameters.
 
@@ -45,6 +47,8 @@ class AutotunerWorkload:
     TypeError
         The object lacks what an ``NPUCachingAutotuner`` has.
     """
+
+    device: int | None = None
 
     def __init__(
         self,
@@ -76,6 +80,12 @@ class AutotunerWorkload:
         """Name of the kernel."""
         meta = self._tuner.inductor_meta
         return str(meta.get("kernel_name") or self._tuner.fn.__name__)
+
+    @property
+    def recorded_name(self) -> str:
+        """What the names of its launches begin with where a profiler records them."""
+        # Of names that Inductor makes, torch_npu counts on this part only.
+        return "triton" if self.name.startswith("triton") else self.name
 
     def fingerprint(self) -> dict[str, Any]:
         """Say which kernel runs on which arguments.
@@ -267,7 +277,7 @@ class AutotunerWorkload:
     def adopt(self, config: Any, seconds: float = 0.0) -> None:
         """Make a candidate the autotuner's choice, as its own tuning would.
 
-        The choice is stored in Inductor's cache, with what compiling has changed.
+        It is stored in Inductor's cache, with what compiling has changed.
 
         Parameters
         ----------
@@ -275,10 +285,16 @@ class AutotunerWorkload:
             A candidate that has run.
         seconds : float, default=0.0
             How long tuning took, for Inductor's statistics.
+
+        Raises
+        ------
+        ValueError
+            The config is no candidate, or was not compiled.
         """
         tuner, candidate = self._tuner, self._candidate(config)
         name = candidate["variant_id"]
-        launcher, result = self._launcher(name), self._results[name]
+        launcher = self._launcher(name)
+        result = self._results[name]
         if fused := result.config.kwargs.get(_FUSION):
             full = {**candidate["full_config"], _FUSION: fused}
             candidate = {**candidate, "full_config": full}
@@ -321,7 +337,11 @@ class AutotunerWorkload:
                 self._results[name] = result
 
     def _launcher(self, name: str) -> Any:
-        result = self._results[name]
+        result = self._results.get(name)
+        if result is None:
+            raise ValueError(
+                f"variant {name} of {self.name} is not compiled; measure the config."
+            )
         known = self._launchers.get(name)
         if known is None or known[0] is not result:
             known = self._launchers[name] = (result, result.make_launcher())

@@ -3,10 +3,11 @@
 import gc
 import logging
 import math
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from fasta_learn.oracles._measurement import Measurement
@@ -21,8 +22,12 @@ from fasta_learn.oracles._npu_timers import (
     make_timer,
 )
 from fasta_learn.oracles._timing import Clock, Timing, TimingPlan, time_launches
+from fasta_learn.oracles._triton_device import on_device
 
 logger = logging.getLogger("fasta_learn.oracles")
+
+# A process has one device, and backward passes are tuned in a thread of their own.
+_TIMING = threading.Lock()
 
 
 @dataclass
@@ -149,16 +154,20 @@ class NPUDevice:
             )
         self.begin()
         self.prepare(configs)
-        runs = [self._run_once(config) for config in configs]
-        good = [run for run in runs if isinstance(run, _Run)]
-        timed = iter(self._time_all(good, best))
+        with on_device(self._task.device):
+            runs = [self._run_once(config) for config in configs]
+            good = [run for run in runs if isinstance(run, _Run)]
+            with _TIMING:
+                timed = iter(self._time_all(good, best))
         return [next(timed) if isinstance(run, _Run) else run for run in runs]
 
     def close(self) -> None:
         """End the threads, put the arguments back, free the buffers of the clock."""
         self._compiler.threads.close()
         if self._has_run and self.broken is None:
-            self._task.restore()
+            with on_device(self._task.device):
+                self._task.restore()
+        self._task.close()
         self._has_run = False
         if isinstance(self._clock, NPUClock):
             self._clock.close()
@@ -220,9 +229,14 @@ class NPUDevice:
         return [self._succeeded(*pair) for pair in zip(runs, timings, strict=True)]
 
     def _time_one(self, run: _Run, best: float | None) -> Measurement:
+        if self.broken is not None:
+            return Measurement.failed(
+                "error",
+                f"not timed: the device is broken ({self.broken})",
+                compile_seconds=run.compile_seconds,
+                info=run.info,
+            )
         try:
-            if self.broken is not None:
-                raise RuntimeError(f"not timed: the device is broken ({self.broken})")
             timing = self._time_surely(run, best)
         except Exception as error:
             return self._failed(error, "run", run.info, run.compile_seconds, run.start)
@@ -253,7 +267,7 @@ class NPUDevice:
         assert self._timer is not None
         calls = [self._task.caller(run.config) for run in runs]
         with self._compiler.threads.quiet():
-            durations = self._timer.time(calls, self._task.name)
+            durations = self._timer.time(calls, self._task.recorded_name)
         self._task.finish()
         if len(durations) != len(runs):
             raise TimerError(f"{len(durations)} timings of {len(runs)} configs")
@@ -286,6 +300,8 @@ class NPUDevice:
         start: float | None = None,
     ) -> Measurement:
         failure = classify_npu(error, stage)
+        if isinstance(error, TimerError):
+            failure = replace(failure, status="error")
         if stage != "compile" and device_code(error) is not None:
             self._probe(failure.reason)
         return Measurement.failed(

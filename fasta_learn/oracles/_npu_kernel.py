@@ -42,6 +42,11 @@ class NPUWorkload(Workload):
     what differs between Triton 3.2 and later ones is in this class.
     """
 
+    @property
+    def recorded_name(self) -> str:
+        """What the names of its launches begin with where a profiler records them."""
+        return self.name
+
     def variant(self, config: Any) -> dict[str, Any]:
         """Give what is compiled for a config.
 
