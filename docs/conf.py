@@ -48,7 +48,13 @@ html_theme_options = {
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"install": [], "inductor": [], "decisions": [], "index": []}
+html_sidebars = {
+    "install": [],
+    "inductor": [],
+    "ascend": [],
+    "decisions": [],
+    "index": [],
+}
 html_show_sourcelink = False
 
 sphinx_gallery_conf = {
@@ -71,6 +77,7 @@ PUBLIC_MODULES = (
     "fasta_learn.inductor",
     "fasta_learn.datasets",
     "fasta_learn.experiments",
+    "fasta_learn.report",
     "fasta_learn.transfer",
     "fasta_learn.exceptions",
 )
