@@ -196,6 +196,7 @@ def _serve(
     gc.freeze()  # what this process has of the device must not be freed by it
     with open(os.devnull, "w") as nowhere:  # Triton prints whole programs
         os.dup2(nowhere.fileno(), 1)
+    workload.renew_locks()  # another thread may have held one during the fork
     _use_no_device(target, device)
     connection.send(True)
     with contextlib.suppress(EOFError, OSError):

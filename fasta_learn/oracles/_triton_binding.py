@@ -198,6 +198,20 @@ def fill_tables(jit: Any, device: int) -> None:
         _ = jit.cache_key, backend.hash()
 
 
+def renew_locks(jit: Any) -> None:
+    """Make new locks, in a process that was forked beside other threads.
+
+    Parameters
+    ----------
+    jit : JITFunction
+        The kernel.
+    """
+    global _TABLES
+    _TABLES = threading.Lock()
+    if hasattr(jit, "_hash_lock"):
+        jit._hash_lock = threading.RLock()
+
+
 def warm_up(jit: Any, bound: BoundConfig, device: int) -> Any:
     """Compile as a launch would, so that a launch finds the result.
 

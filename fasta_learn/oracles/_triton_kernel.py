@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -96,7 +95,6 @@ class Workload:
         kept = {*reset_to_zero, *restore_value}
         self._result = ResultCheck({**self.constants, **self.args}, check, kept)
         self._bounds: dict[Any, BoundConfig] = {}
-        self._lock = threading.Lock()
         self._current: BoundConfig | None = None
         self._unfinished: dict[str, Any] | None = None
 
@@ -325,11 +323,14 @@ class Workload:
         config : dict or triton.Config
             The config; its compiled kernel stays in Triton's cache on disk.
         """
-        with self._lock:
-            bound = self._bounds.pop(binding.key_of(config), None)
+        bound = self._bounds.pop(binding.key_of(config), None)
         if bound is None or bound.kernel is None:
             return
         binding.drop(self._jit, bound.kernel, self.device)
+
+    def renew_locks(self) -> None:
+        """Make new locks, in a process that was forked beside other threads."""
+        binding.renew_locks(self._jit)
 
     def close(self) -> None:
         """Free the copies of arguments and forget all configs."""
@@ -377,8 +378,8 @@ class Workload:
         if bound is None:
             fixed = {**self.args, **self.constants}
             bound = binding.bind(self._jit, self._heuristics, fixed, config)
-            with self._lock:  # of two threads, the second takes what the first made
-                bound = self._bounds.setdefault(key, bound)
+            # Of two threads, the second takes what the first made.
+            bound = self._bounds.setdefault(key, bound)
         return bound
 
     def _select_device(self) -> None:

@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ import torch
 import triton
 from sample_kernels import matmul_kernel, scale_kernel
 
+from fasta_learn.oracles import _triton_binding as binding
 from fasta_learn.oracles._compile_workers import CompileWorkers
 from fasta_learn.oracles._triton_device import LocalDevice
 from fasta_learn.oracles._triton_failures import CompileFailedError, classify
@@ -146,6 +148,29 @@ def test_a_device_without_workers_compiles_in_threads(simulate, monkeypatch):
     cuda = simulate()
     with LocalDevice(scale_workload(), clock=cuda.clock, n_threads=1) as device:
         assert device.measure({"BLOCK": 64}).ok
+
+
+def test_a_lock_that_is_held_during_the_fork_does_not_hang_a_worker(simulate, start):
+    simulate()
+    workload = scale_workload()
+    workload.fill_tables()
+    workload.fill_tables = lambda: None  # this process would wait for the locks
+    lock, held, done = workload._jit._hash_lock, threading.Event(), threading.Event()
+
+    def hold():
+        with lock, binding._TABLES:
+            held.set()
+            done.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    try:
+        (worker,) = start(workload, 1)._workers
+        assert worker.compile({"BLOCK": 64}, 30).shared_bytes == 0
+    finally:
+        done.set()
+        holder.join()
 
 
 def test_workers_end_with_a_process_that_is_killed(tmp_path):

@@ -111,7 +111,7 @@ def test_config_that_breaks_the_device_runs_once(drill):
     _, _, again, notes = drill
     runs = Counter(what.strip() for *_, what in notes.lines())
     assert runs["run illegal"] == 1
-    assert [answer.status for answer in again] == ["illegal_access", "ok"]
+    assert [answer.status for answer in again] == ["illegal_access", "ok"], again
 
 
 def test_crash_is_tried_at_most_once_more_to_find_its_cause(drill):

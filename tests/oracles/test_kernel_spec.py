@@ -35,6 +35,8 @@ def make_spec(**changes):
 def write_module(tmp_path, monkeypatch):
     """Write a module into an empty current folder."""
     monkeypatch.chdir(tmp_path)
+    # Other tests may have imported a folder of this name.
+    monkeypatch.delitem(sys.modules, "kernels", raising=False)
     known = set(sys.modules)
 
     def write(text, name="kernels.py"):
