@@ -14,9 +14,9 @@ from fasta_learn.oracles import Measurement
 from fasta_learn.search._budget import BudgetPlan
 from fasta_learn.search._certainty import estimate_certainty
 from fasta_learn.search._feasibility import FeasibilityModel
+from fasta_learn.search._guesses import guess_next
 from fasta_learn.search._initial import RandomDesign
 from fasta_learn.search._ledger import Ledger
-from fasta_learn.search._guesses import guess_next
 from fasta_learn.search._policies import Policies, checked_choice
 from fasta_learn.search._prior import lean_surrogate
 from fasta_learn.search._space import PoolSpace
