@@ -1,5 +1,6 @@
 """A tree that decides for each input which choice to take."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
@@ -232,6 +233,13 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         if self.max_regret is not None:
             held_out = self._held_out(target, about, X_drawn)
             limit = regret_limit(*held_out, self.max_regret)
+            if limit == -np.inf:
+                warnings.warn(
+                    f"no leaf keeps max_regret={self.max_regret} on inputs held out: "
+                    "every input is unsure.",
+                    UserWarning,
+                    stacklevel=2,
+                )
             self.unsure_nodes_ |= self.expected_regret_ > limit
         return self
 

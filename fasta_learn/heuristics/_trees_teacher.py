@@ -140,15 +140,17 @@ class BoostedAdvantage(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
-        total = np.zeros(len(X))
-        for side, ratio, size in self.ensembles_:
-            regressed = ratio.predict(X)
-            if side is None:
-                total += regressed
-            else:
-                sided = size.predict(X) * (2 * side.predict_proba(X)[:, 1] - 1)
-                total += (regressed + sided) / 2
-        return total / len(self.ensembles_)
+        with threadpool_limits(limits=1, user_api="openmp"):
+            predicted = [_predict_once(X, *models) for models in self.ensembles_]
+        return np.mean(predicted, axis=0)
+
+
+def _predict_once(X: np.ndarray, side: Any, ratio: Any, size: Any) -> np.ndarray:
+    regressed = ratio.predict(X)
+    if side is None:
+        return regressed
+    sided = size.predict(X) * (2 * side.predict_proba(X)[:, 1] - 1)
+    return (regressed + sided) / 2
 
 
 @dataclass(frozen=True)
