@@ -110,7 +110,7 @@ def decide(
 class _Race:
     """Rounds of measurements, and who is still in the race."""
 
-    def __init__(self, players: list, incumbents: set, limit: float) -> None:
+    def __init__(self, players: list[Any], incumbents: set[Any], limit: float) -> None:
         self.players = players
         self.incumbents = incumbents
         self.limit = limit
@@ -119,7 +119,7 @@ class _Race:
         # Those that left keep what they have; rounds they missed are NaN.
         self._rounds: dict[Any, list[float]] = {player: [] for player in players}
 
-    def add(self, durations: dict) -> None:
+    def add(self, durations: dict[Any, Any]) -> None:
         """Add a round; let go of those that can't win any more."""
         self.n_rounds += 1
         for player in self.players:
@@ -166,8 +166,8 @@ class _Race:
             if p in self.incumbents and self._bound(p, incumbent, -1) <= 1.0
         ]
         if not contenders:
-            # Among incumbents the outcome is stock's either way: no more rounds.
-            self.running = []
+            # What stock would have taken by one timing may be the slower incumbent.
+            self.running = rivals if len(rivals) > 1 else []
         elif len(contenders) == 1 and (
             incumbent is None or self._bound(best, incumbent, +1) < self.limit
         ):
@@ -188,7 +188,7 @@ class _Race:
             return 1.0
         return float(np.median(ratios) + sign * _CLEAR * _error(ratios))
 
-    def _fastest(self, players: list) -> Any:
+    def _fastest(self, players: list[Any]) -> Any:
         """Give the one with the lowest ratio to one of them; None if there is none."""
         if not players:
             return None
@@ -231,7 +231,7 @@ def _error(ratios: NDArray[np.float64]) -> float:
     return float(high - low) / 2
 
 
-def _check(players: list, margin: float, n_rounds: int) -> None:
+def _check(players: list[Any], margin: float, n_rounds: int) -> None:
     if not players:
         raise ValueError("there is neither a contender nor an incumbent to decide on.")
     if not 0 <= margin < 1:

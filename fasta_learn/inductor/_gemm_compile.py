@@ -45,7 +45,7 @@ class Compiles:
         self._requests = import_extra("torch._inductor.autotune_process", "torch")
         self.n_jobs = n_jobs or max(1, self._select.get_num_workers())
         self.seconds = 0.0
-        self._futures: dict[int, Future] = {}
+        self._futures: dict[int, Future[Any]] = {}
         self._choices: list[Any] = []  # so that no id is used anew
         self._sources: list[str] = []
         self._threads: ThreadPoolExecutor | None = None
@@ -125,14 +125,14 @@ class Compiles:
         self._choices.clear()
         self._sources.clear()
 
-    def _submit(self, choice: Any) -> Future:
+    def _submit(self, choice: Any) -> Future[Any]:
         if self._has_processes and self._is_template(choice):
             return self._submit_to_process(choice)
         if hasattr(choice, "precompile") and _HAS_SAFE_THREADS:
             if self._threads is None:
                 self._threads = ThreadPoolExecutor(self.n_jobs)
             return self._threads.submit(choice.precompile)
-        ready: Future = Future()
+        ready: Future[Any] = Future()
         ready.set_result(None)
         return ready
 
@@ -141,7 +141,7 @@ class Compiles:
             choice.bmreq, self._requests.TritonGPUBenchmarkRequest
         )
 
-    def _submit_to_process(self, choice: Any) -> Future:
+    def _submit_to_process(self, choice: Any) -> Future[Any]:
         with open(choice.bmreq.module_path, encoding="utf-8") as file:
             source = file.read()
         answer = self._module.AsyncCompile().triton(

@@ -9,6 +9,11 @@ from typing import Any, Protocol
 
 from fasta_learn.oracles import Measurement
 from fasta_learn.search import ActiveConfigSearch
+from fasta_learn.search._certainty import estimate_certainty
+from fasta_learn.search._state import SearchState
+
+# No search ends early with fewer measurements: the model knows too little by then.
+_FEWEST = 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,6 +118,52 @@ def count_budget(budget: int | float, n_pool: int, n_stock: int) -> int:
 
 
 @dataclass(eq=False)
+class NothingLeft:
+    """Stop when what is not measured can hardly win any more.
+
+    A choice wins if it is faster by a margin than all that was measured, so a library
+    kernel that is far ahead ends a search soon.
+
+    Parameters
+    ----------
+    confidence : float
+        How probable it has to be that no choice would win.
+    margin : float
+        By which share another choice has to be faster.
+    fewest : int
+        How many are measured in any case: on recorded products an earlier end lost
+        more than it saved.
+    """
+
+    confidence: float
+    margin: float
+    fewest: int
+    rival: float = math.inf
+
+    def __call__(self, state: SearchState, rounds: list[dict[str, Any]]) -> str | None:
+        """Return why to stop, or None to go on.
+
+        Parameters
+        ----------
+        state : SearchState
+            The search after a round.
+        rounds : list of dict
+            Records of the rounds so far.
+
+        Returns
+        -------
+        str or None
+            "confident".
+        """
+        best = float(state.durations.min(initial=math.inf))
+        if len(state.measured) < self.fewest or not 0 < best < math.inf:
+            return None
+        to_beat = (1.0 - self.margin) * min(best, self.rival)
+        certainty = estimate_certainty(state, best / to_beat - 1.0)
+        return "confident" if (certainty or 0.0) >= self.confidence else None
+
+
+@dataclass(eq=False)
 class ChoiceSearch:
     """Search a pool of contenders.
 
@@ -138,6 +189,11 @@ class ChoiceSearch:
         Prior of `ActiveConfigSearch`.
     hints : sequence of Contender
         What is measured right after Inductor's own, as far as the budget allows.
+    confidence : float or None
+        The search ends before its budget, but not before half of it and 30
+        measurements, when this probably nothing else would win; None for never.
+    margin : float
+        By which share a choice has to be faster than those before it to win.
     """
 
     contenders: list[Contender]
@@ -147,6 +203,8 @@ class ChoiceSearch:
     random_state: int = 0
     prior: Any = "auto"
     hints: Sequence[Contender] = ()
+    confidence: float | None = None
+    margin: float = 0.0
     _open: deque[Contender] = field(default_factory=deque, init=False)
     _done: dict[Contender, Measurement] = field(default_factory=dict, init=False)
     _proposed: list[Contender] = field(default_factory=list, init=False)
@@ -166,6 +224,10 @@ class ChoiceSearch:
         known = [*stock, *hints][: max(n_search, len(stock))]
         # What needs no compile can be measured while the others are compiled.
         self._first = [*must, *known]
+        self._stop: NothingLeft | None = None
+        if self.confidence is not None:
+            fewest = max(self.budget // 2, _FEWEST) - len(must)
+            self._stop = NothingLeft(self.confidence, self.margin, fewest)
         if n_search > 0:
             self._search = self._make_search(known, n_search)
 
@@ -198,6 +260,7 @@ class ChoiceSearch:
             init_configs=[self._position[c] for c in known] or None,
             random_state=self.random_state,
             prior=self.prior,
+            stopping=self._stop,
         )
 
     def _open_first(self) -> None:
@@ -248,6 +311,8 @@ class ChoiceSearch:
                 self._n_ok += measurement.ok
                 index = self._position[contender]
                 self._search.partial_fit([index], [measurement])
+            elif self._stop is not None:
+                self._stop.rival = min(self._stop.rival, measurement.duration)
             self._refill()
 
     def _best(self) -> float:

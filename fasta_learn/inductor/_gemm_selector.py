@@ -157,13 +157,15 @@ class _Told(threading.local):
         self.answers: dict[Any, float] = {}
 
 
-def _is_ours(choices: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+def _is_ours(choices: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether to search, or to leave all to Inductor."""
     is_special = kwargs.get("is_collective") or kwargs.get("best_config_future")
     return bool(choices and not args and not is_special and is_here())
 
 
-def _is_known(selector: Any, choices: Any, args: tuple, kwargs: dict) -> bool:
+def _is_known(
+    selector: Any, choices: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> bool:
     """Whether Inductor's cache has a time for each of its choices."""
     names = ("name", "inputs_key")
     name, inputs_key = (

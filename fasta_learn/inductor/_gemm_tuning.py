@@ -61,7 +61,7 @@ class Call:
     layout: Any
     input_gen_fns: Any
     inputs_key: str
-    choices: tuple
+    choices: tuple[Any, ...]
     hint: int | None = None
 
 
@@ -238,6 +238,8 @@ class Tuning:
             count_budget(settings.gemm_budget, len(pool), n_stock),
             time_budget=settings.time_budget,
             random_state=settings.random_state,
+            confidence=settings.gemm_confidence,
+            margin=settings.margin,
             **_from_relatives(pool, store.relatives(identity)),
         )
 

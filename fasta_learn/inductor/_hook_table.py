@@ -224,6 +224,7 @@ HOOKS: tuple[Hook, ...] = (
         "KernelTemplateChoice.params",
         "KernelTemplateChoice.annotations",
     ),
+    *_rows("gemm", _INDUCTOR + "kernel_inputs", "KernelInputs.dtype(idx)"),
     *_rows(
         "gemm",
         _INDUCTOR + "autotune_process",

@@ -129,7 +129,8 @@ class _Loader:
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         """Leave it to the loader."""
-        return self._loader.create_module(spec)
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module as its own loader does, then call the function."""

@@ -44,7 +44,8 @@ def find_stock() -> type:
     found: Any = importlib.import_module(HEURISTICS).NPUCachingAutotuner
     while _MARK in vars(found):
         found = found.__bases__[-1]
-    return found
+    original: type = found
+    return original
 
 
 @functools.cache
@@ -265,7 +266,7 @@ def search(
     return winner is not None
 
 
-def _keeping(tuner: Any, oracle: Any, settings: Settings) -> BaseOracle:
+def _keeping(tuner: Any, oracle: BaseOracle, settings: Settings) -> BaseOracle:
     """Return an oracle that keeps a journal, so that a killed process loses little."""
     is_off = tuner.inductor_meta.get("force_disable_caches")
     folder = None if is_off else find_folder(settings.store)

@@ -140,13 +140,14 @@ def make_search(
             first_floor=min(_FLOOR, first),
             first_low=min(_FIRST_LOW, first),
         )
-        return dynamic_filter_search(
+        search: ActiveConfigSearch = dynamic_filter_search(
             budget=budget,
             batch_size=EqualBatches(npu.max_rounds),
             stopping=Convergence(_MARGIN, max_rounds=npu.max_rounds),
             time_budget=settings.time_budget,
             random_state=settings.random_state,
         )
+        return search
     return ActiveConfigSearch(
         budget=count_budget(settings.npu_budget, n_pool),
         # Unlike the dynamic filter, it learns from what this one ignores.
@@ -174,10 +175,12 @@ def count_budget(budget: Any, n_pool: int) -> int:
         At least 1, at most all.
     """
     if budget is None:
-        budget = max(_FEWEST, math.ceil(_SHARE * n_pool))
+        number = max(_FEWEST, math.ceil(_SHARE * n_pool))
     elif isinstance(budget, float):
-        budget = max(1, int(budget * n_pool))
-    return min(budget, n_pool)
+        number = max(1, int(budget * n_pool))
+    else:
+        number = int(budget)
+    return min(number, n_pool)
 
 
 def _text(name: str) -> str:

@@ -167,7 +167,7 @@ class _Checks:
             return False
         if not self._least_tile <= tile <= _MOST_TILE[kind]:
             return False
-        warps = config["num_warps"]
+        warps: int = config["num_warps"]
         per_thread = tile / (_THREADS_PER_WARP * warps)
         return per_thread <= _MOST_PER_THREAD[kind] and (per_thread >= 1 or warps == 1)
 

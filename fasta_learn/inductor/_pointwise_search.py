@@ -162,7 +162,7 @@ class KernelSearch:
     ) -> Measurement:
         key = self._keys[index]
         if key in known:
-            measurement = known[key][1]
+            measurement: Measurement = known[key][1]
         else:
             measurement = self._measure_now(index, launches)
         self._measured[index] = measurement

@@ -58,7 +58,9 @@ class Pair:
         Whether it is known that something was launched.
     """
 
-    def __init__(self, full: Replay, bare: Replay | None, calls: tuple) -> None:
+    def __init__(
+        self, full: Replay, bare: Replay | None, calls: tuple[Any, ...]
+    ) -> None:
         self.full = full
         self.bare = bare
         self.calls = calls

@@ -61,6 +61,9 @@ class Settings:
     gemm_budget : int or float, default=100
         How many choices to measure: a count, or a share of the pool if it is a float.
         Inductor's own choices are among them.
+    gemm_confidence : float or None, default=0.97
+        A search ends before its budget, but not before half of it and 30 measurements,
+        when it is this probable that nothing else would be taken; None for never.
     pointwise_budget : int or float, default=40
         How many configs of a pointwise kernel or reduction to measure, likewise.
     npu : bool, default=True
@@ -100,6 +103,7 @@ class Settings:
     gemm: bool = True
     pointwise: bool = True
     gemm_budget: int | float = 100
+    gemm_confidence: float | None = 0.97
     pointwise_budget: int | float = 40
     npu: bool = True
     npu_budget: int | float | None = None
@@ -188,6 +192,8 @@ def _parse(name: str, text: str) -> Any:
         return True if lower in _TRUE else False if lower in _FALSE else text
     if name == "statistics":
         return text
+    if lower == "none":
+        return None
     for kind in (int, float):
         try:
             return kind(text)
@@ -224,6 +230,10 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "pointwise": _FLAG,
     "gemm_budget": _BUDGET,
     "pointwise_budget": _BUDGET,
+    "gemm_confidence": (
+        lambda value: value is None or (_is_number(value) and 0 < value < 1),
+        "a probability above 0 and below 1, or None",
+    ),
     "npu": _FLAG,
     "npu_budget": (lambda value: value is None or _is_budget(value), _BUDGET_OR_NONE),
     "time_budget": (

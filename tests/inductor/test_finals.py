@@ -193,3 +193,17 @@ def test_a_margin_out_of_range_is_an_error(margin):
 def test_no_rounds_are_an_error():
     with pytest.raises(ValueError, match="n_rounds must be at least 1"):
         decide(["other"], ["stock"], lambda name: 1.0, n_rounds=0)
+
+
+def test_the_fastest_incumbent_is_found_among_near_ties():
+    durations = {"extern": 1.03, "default": 1.0, "slow": 2.0}
+    taken = [
+        decide(
+            ["slow"],
+            ["extern", "default"],
+            NoisyDevice(durations, noise=0.04, seed=seed),
+            random_state=seed,
+        ).index
+        for seed in range(100)
+    ]
+    assert taken.count("default") >= 90

@@ -120,3 +120,27 @@ def test_extern_kernels_alone_are_left_as_they_are():
 
     assert chosen == [extern]
     assert extern.annotations == {}
+
+
+@pytest.mark.parametrize(
+    ("tile", "step", "n_stages", "n_warps", "expected"),
+    [
+        ((128, 128), 16, 5, 4, True),
+        ((128, 256), 16, 2, 8, True),
+        ((128, 128), 16, 5, 8, False),
+        ((128, 128), 32, 5, 4, False),
+        ((128, 128), 16, 1, 4, False),
+    ],
+)
+def test_what_keeps_a_compiler_busy(tile, step, n_stages, n_warps, expected):
+    from fasta_learn.inductor._gemm_pool import compiles_slowly
+
+    config = {"BLOCK_M": tile[0], "BLOCK_N": tile[1], "BLOCK_K": step}
+    config |= {"num_stages": n_stages, "num_warps": n_warps}
+    assert compiles_slowly(config) == expected
+
+
+def test_a_template_without_tiles_is_compiled_as_any_other():
+    from fasta_learn.inductor._gemm_pool import compiles_slowly
+
+    assert not compiles_slowly({"num_stages": 5, "num_warps": 4})

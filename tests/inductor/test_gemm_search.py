@@ -219,3 +219,40 @@ def test_hints_beyond_the_budget_are_left_out():
 
     assert len(found.measurements) == 8
     assert pool[-3] in found.measurements
+
+
+def search_with_rival(rival, confidence, budget=48):
+    """Search beside a library kernel that takes a given time."""
+    bench = Bench(lambda c: rival if c.config is None else duration_of(c))
+    search = ChoiceSearch(
+        make_pool(), bench, budget, confidence=confidence, margin=0.02
+    )
+    return search.run()
+
+
+@pytest.mark.parametrize(("budget", "least"), [(48, 30), (62, 31)])
+def test_a_library_kernel_that_is_far_ahead_ends_a_search_early(budget, least):
+    found = search_with_rival(0.1, 0.9, budget)
+    assert found.stop_reason == "confident"
+    # The others were open when it was sure.
+    assert least <= len(found.measurements) <= least + 4
+
+
+def test_a_search_that_may_still_win_goes_on():
+    assert len(search_with_rival(0.1, 0.9999).measurements) == 48
+
+
+def test_without_a_confidence_the_budget_is_used_up():
+    assert search_with_rival(0.1, None).stop_reason == "budget"
+
+
+def test_an_early_end_does_not_depend_on_compiles():
+    random = np.random.RandomState(0)
+    delays = {contender.key: random.randint(0, 20) for contender in make_pool()}
+
+    def run(latency):
+        bench = Bench(duration_of, latency=latency)
+        search = ChoiceSearch(make_pool(), bench, 48, confidence=0.9, margin=0.02)
+        return [c.key for c in search.run().measurements]
+
+    assert run(lambda contender: delays[contender.key]) == run(lambda contender: 0)

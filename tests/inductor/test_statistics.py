@@ -229,4 +229,7 @@ def test_report_names_a_missing_file(tmp_path, capsys):
     path = tmp_path / "none.csv"
     assert main(["report", str(path)]) == 2
     error = capsys.readouterr().err
-    assert error == f"fasta-learn: error: {path}: No such file or directory\n"
+    assert (
+        error
+        == f"fasta-learn: error: {path}: No such file or directory; check the path\n"
+    )
