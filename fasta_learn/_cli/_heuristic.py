@@ -10,6 +10,7 @@ from fasta_learn._cli import (
     _heuristic_logs,
     _heuristic_train,
 )
+from fasta_learn._cli._parsers import add_command
 
 # Each has add_parsers(subparsers), which sets `step` to what runs the command.
 _MODULES = (
@@ -29,11 +30,17 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "heuristic",
-        help="learn from measurements whether torch.compile pads a matrix product",
+        purpose="learn from measurements whether torch.compile pads a matrix product",
         description="Learn from measurements on your GPU whether torch.compile pads a "
         "matrix product: collect, train, generate, install, evaluate.",
+        examples=(
+            "heuristic collect pad_mm --simulate --samples 200 -o log.txt",
+            "heuristic train log.txt --no-teacher -o model.joblib",
+            "heuristic train --help",
+        ),
     )
     steps = parser.add_subparsers(dest="step_name", metavar="STEP", required=True)
     for module in _MODULES:
@@ -62,4 +69,5 @@ def run(args: argparse.Namespace) -> int:
     OSError, ValueError
         A file, a device or an artifact can't be used.
     """
-    return args.step(args)
+    status: int = args.step(args)
+    return status

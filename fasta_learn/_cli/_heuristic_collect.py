@@ -38,8 +38,16 @@ def add_parsers(steps: Any) -> None:
         example="pad_mm --devices 0,1 --samples 2000 --seconds 1200 -o pad_mm.txt",
     )
     parser.add_argument("name", choices=["pad_mm"], help="which decision")
-    parser.add_argument("-o", "--output", required=True, metavar="LOG")
-    parser.add_argument("--samples", type=parse_count, default=1000, metavar="N")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="LOG", help="made, or appended to"
+    )
+    parser.add_argument(
+        "--samples",
+        type=parse_count,
+        default=1000,
+        metavar="N",
+        help="how many inputs the log is to have (default: 1000)",
+    )
     parser.add_argument(
         "--devices",
         type=parse_devices,
@@ -47,6 +55,11 @@ def add_parsers(steps: Any) -> None:
         metavar="N,N",
         help="indices of equal GPUs, measured on at the same time (default: 0)",
     )
+    _add_choice_of_inputs(parser)
+    _add_limits(parser)
+
+
+def _add_choice_of_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shapes", metavar="CSV", help="your shapes: columns M, K, N, dtype"
     )
@@ -63,6 +76,9 @@ def add_parsers(steps: Any) -> None:
         action="store_true",
         help="also inputs that torch never asks a heuristic about, such as small ones",
     )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=parse_seconds,
@@ -74,8 +90,16 @@ def add_parsers(steps: Any) -> None:
         metavar="X",
         help="leave out products of more than X * 10**12 operations",
     )
-    parser.add_argument("--repetitions", type=parse_count, default=3, metavar="N")
-    parser.add_argument("--seed", type=parse_seed, default=0)
+    parser.add_argument(
+        "--repetitions",
+        type=parse_count,
+        default=3,
+        metavar="N",
+        help="measurements of each choice of an input (default: 3)",
+    )
+    parser.add_argument(
+        "--seed", type=parse_seed, default=0, help="of the random inputs (default: 0)"
+    )
     parser.add_argument(
         "--simulate", action="store_true", help="on a model of a GPU, to try it"
     )

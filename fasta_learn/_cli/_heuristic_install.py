@@ -3,6 +3,7 @@
 import argparse
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from fasta_learn._cli._heuristic_parsers import add_folder, add_json, add_step
@@ -28,6 +29,12 @@ def add_parsers(steps: Any) -> None:
     steps : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
+    _add_install(steps)
+    _add_uninstall_and_list(steps)
+    _add_verify(steps)
+
+
+def _add_install(steps: Any) -> None:
     parser = add_step(
         steps,
         "install",
@@ -53,6 +60,8 @@ def add_parsers(steps: Any) -> None:
     )
     add_folder(parser)
 
+
+def _add_uninstall_and_list(steps: Any) -> None:
     parser = add_step(
         steps,
         "uninstall",
@@ -73,6 +82,8 @@ def add_parsers(steps: Any) -> None:
     add_folder(parser)
     add_json(parser)
 
+
+def _add_verify(steps: Any) -> None:
     parser = add_step(
         steps,
         "verify",
@@ -81,7 +92,9 @@ def add_parsers(steps: Any) -> None:
         example="_PadMMH200.py --log pad_mm.txt",
     )
     parser.add_argument("artifact", metavar="FILE", help="module, or hash of installed")
-    parser.add_argument("--log", help="decide on its inputs instead of random ones")
+    parser.add_argument(
+        "--log", metavar="LOG", help="decide on its inputs instead of random ones"
+    )
     add_folder(parser)
 
 
@@ -115,6 +128,8 @@ def _describe(artifact: InstalledArtifact) -> str:
 
 
 def _list(args: argparse.Namespace) -> int:
+    if args.folder is not None and not Path(args.folder).is_dir():
+        raise ValueError(f"{args.folder}: there is no such folder; check the path.")
     artifacts = list_installed(folder=args.folder)
     if args.json:
         write(json.dumps([asdict(artifact) for artifact in artifacts]))

@@ -25,8 +25,10 @@ def add_parsers(steps: Any) -> None:
         purpose="put logs of one kind of device together, and tell what does not fit",
         example="gpu0.txt gpu1.txt.xz -o pad_mm.txt",
     )
-    parser.add_argument("logs", nargs="+", metavar="LOG")
-    parser.add_argument("-o", "--output", required=True, metavar="LOG")
+    parser.add_argument("logs", nargs="+", metavar="LOG", help="plain, .xz or .gz")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="LOG", help="where to write it"
+    )
     parser.add_argument(
         "--strict", action="store_true", help="refuse logs with lines that are damaged"
     )

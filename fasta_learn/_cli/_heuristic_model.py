@@ -31,6 +31,8 @@ class TrainedModel:
         How many inputs that was.
     shapes : ndarray of shape (n_shapes, 3)
         Their sizes, sorted within a row: what no test may hold.
+    metrics : dict of str to float
+        How it did on what was held out; empty if nothing was.
     """
 
     heuristic: Any
@@ -39,6 +41,7 @@ class TrainedModel:
     data_hash: str
     n_inputs: int
     shapes: np.ndarray
+    metrics: dict[str, float]
 
     def is_unseen(self, inputs: pd.DataFrame) -> np.ndarray:
         """Tell which inputs have sizes that were not learned from.
@@ -128,8 +131,11 @@ def load_model(path: str) -> TrainedModel:
         raise
     except Exception as error:  # pickle fails in many ways
         raise ValueError(
-            f"{path} is no model of 'fasta-learn heuristic train': {error}."
+            f"{path} is no model of 'fasta-learn heuristic train'; train one first."
         ) from error
     if not isinstance(model, TrainedModel):
-        raise ValueError(f"{path} is no model of 'fasta-learn heuristic train'.")
+        raise ValueError(
+            f"{path} is no model of 'fasta-learn heuristic train', but a "
+            f"{type(model).__name__}; train one first."
+        )
     return model

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from fasta_learn._cli._parsers import HelpFormatter
+
 Step = Callable[[argparse.Namespace], int]
 
 
@@ -35,7 +37,7 @@ def add_step(
         help=purpose,
         description=f"{purpose[0].upper()}{purpose[1:]}.",
         epilog=f"example:\n  fasta-learn heuristic {name} {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.set_defaults(step=run)
     return parser

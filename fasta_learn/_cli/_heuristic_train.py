@@ -54,8 +54,22 @@ def _add_train(steps: Any) -> None:
         purpose="learn a tree from a log",
         example="pad_mm.txt -o pad_mm.joblib --max-regret 1.002",
     )
-    parser.add_argument("log", metavar="LOG")
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL")
+    parser.add_argument("log", metavar="LOG", help="of 'collect', or of torch")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="MODEL", help="where to write it"
+    )
+    _add_tree(parser)
+    parser.add_argument(
+        "--hold-out",
+        type=_parse_share,
+        default=0.2,
+        metavar="SHARE",
+        help="of the shapes are not learned from, and judged (default: 0.2)",
+    )
+    parser.add_argument("--seed", type=parse_seed, default=0)
+
+
+def _add_tree(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--route",
         choices=["decision", "score"],
@@ -68,7 +82,12 @@ def _add_train(steps: Any) -> None:
         default="cost",
         help="lost time; what torch's benchmark decides; PyTorch's own recipe",
     )
-    parser.add_argument("--max-leaves", type=parse_count, metavar="N")
+    parser.add_argument(
+        "--max-leaves",
+        type=parse_count,
+        metavar="N",
+        help="default: 100, or 200 with --route score",
+    )
     parser.add_argument(
         "--max-regret",
         type=_parse_ratio,
@@ -79,14 +98,6 @@ def _add_train(steps: Any) -> None:
     parser.add_argument(
         "--no-teacher", action="store_true", help="grow the tree on measurements alone"
     )
-    parser.add_argument(
-        "--hold-out",
-        type=_parse_share,
-        default=0.2,
-        metavar="SHARE",
-        help="of the shapes are not learned from, and judged (default: 0.2)",
-    )
-    parser.add_argument("--seed", type=parse_seed, default=0)
 
 
 def _add_generate(steps: Any) -> None:
@@ -98,8 +109,15 @@ def _add_generate(steps: Any) -> None:
         example="pad_mm.joblib -o _PadMMH200.py",
     )
     parser.add_argument("model", metavar="MODEL", help="a file of 'train'; trust it")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE")
-    parser.add_argument("--target", choices=_TARGETS, default=_TARGETS[0])
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="FILE", help="where to write it"
+    )
+    parser.add_argument(
+        "--target",
+        choices=_TARGETS,
+        default=_TARGETS[0],
+        help="what AutoHeuristic loads, or a policy for later versions of torch",
+    )
     parser.add_argument(
         "--class-name", metavar="NAME", help="name of the class (default: by the file)"
     )
@@ -135,8 +153,10 @@ def _train(args: argparse.Namespace) -> int:
     start = time.perf_counter()
     heuristic = PadHeuristic(_make_tree(args), random_state=args.seed).fit(learned)
     seconds = time.perf_counter() - start
+    judged = inputs[held_out]
     model = TrainedModel(
         heuristic=heuristic,
+        metrics=_measure(judged, heuristic) if len(judged) else {},
         metadata=log.metadata,
         device=read_device(args.log),
         data_hash=hash_inputs(learned),
@@ -144,7 +164,7 @@ def _train(args: argparse.Namespace) -> int:
         shapes=np.unique(sorted_sizes(learned), axis=0),
     )
     save_model(model, args.output)
-    write(_report(log, model, inputs[held_out], seconds))
+    write(_report(log, model, len(judged), seconds))
     return 0
 
 
@@ -167,40 +187,36 @@ def _make_tree(args: argparse.Namespace) -> Any:
     return PadDecisionTree(teacher="boosting" if teacher else None, **options)
 
 
+def _measure(held_out: pd.DataFrame, heuristic: PadHeuristic) -> dict[str, float]:
+    table = evaluate(held_out, {"tree": heuristic})
+    names = ("coverage", "accuracy", "regret", "slow", "worst")
+    return {name: float(table[name].iloc[0]) for name in names}
+
+
 def _report(
-    log: HeuristicLog, model: TrainedModel, held_out: pd.DataFrame, seconds: float
+    log: HeuristicLog, model: TrainedModel, n_held_out: int, seconds: float
 ) -> str:
+    found = model.metrics
     pairs = [
         ("log", f"{len(log)} rows, {len(log.problems)} lines that can't be read"),
         ("learned", f"from {model.n_inputs} inputs in {seconds:.1f} s"),
         ("leaves", str(model.heuristic.tree_.n_leaves_)),
     ]
-    if len(held_out):
-        pairs.append(("held out", judge(held_out, model.heuristic)))
+    if found:
+        pairs += [
+            ("held out", f"{n_held_out} inputs of other shapes"),
+            ("decided", f"{format_share(found['coverage'])} of them"),
+        ]
+    if found and found["coverage"] > 0:
+        pairs += [
+            (
+                "regret",
+                f"{100 * found['regret'] - 100:.2f} % over the best choice in "
+                f"geometric mean, {found['worst']:.2f} times the best at worst",
+            ),
+            ("slow", f"{format_share(found['slow'])} over 10 % slower than the best"),
+        ]
     return format_pairs(pairs)
-
-
-def judge(inputs: pd.DataFrame, heuristic: Any) -> str:
-    """Return in a line how a heuristic does.
-
-    Parameters
-    ----------
-    inputs : DataFrame of shape (n_inputs, n_columns)
-        What it has not learned from.
-    heuristic : PadHeuristic
-        The heuristic.
-
-    Returns
-    -------
-    str
-        Coverage, regret and slow inputs.
-    """
-    row = evaluate(inputs, {"tree": heuristic}).iloc[0]
-    return (
-        f"{len(inputs)} inputs: {format_share(row['coverage'])} decided, "
-        f"{format_share(row['regret'] - 1)} slower than the best in geometric mean, "
-        f"{format_share(row['slow'])} over 10 % slower"
-    )
 
 
 def _generate(args: argparse.Namespace) -> int:
@@ -209,7 +225,13 @@ def _generate(args: argparse.Namespace) -> int:
     if not name.isidentifier():
         raise ValueError(f"{name!r} is no name of a class; give --class-name.")
     code = generate_code(
-        model.heuristic, target=args.target, metadata=model.metadata, name=name
+        model.heuristic,
+        target=args.target,
+        metadata=model.metadata,
+        name=name,
+        metrics=model.metrics,
+        data_hash=model.data_hash,
+        device=None if model.device is None else model.device.name,
     )
     Path(args.output).write_text(code, encoding="utf-8")
     write(f"wrote {name}, {model.heuristic.tree_.n_leaves_} leaves: {args.output}")

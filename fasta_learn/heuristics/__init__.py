@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fasta_learn.heuristics._activate import Activation, activate, deactivate
+    from fasta_learn.heuristics._codegen import generate_code
+    from fasta_learn.heuristics._codegen_parts import read_metrics
     from fasta_learn.heuristics._collect import CollectReport, collect
     from fasta_learn.heuristics._collect_active import select_inputs
     from fasta_learn.heuristics._collect_benchmark import (
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from fasta_learn.heuristics._collect_shapes import GemmInput, InputSampler
     from fasta_learn.heuristics._collect_simulated import SimulatedGPU
     from fasta_learn.heuristics._collect_sources import known_inputs, read_shapes
+    from fasta_learn.heuristics._evaluate import DriftReport, drift_check, evaluate
+    from fasta_learn.heuristics._evaluate_plot import plot_decisions, plot_evaluation
     from fasta_learn.heuristics._features import PadFeatures
     from fasta_learn.heuristics._formulas import (
         FORMULAS,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
         PAD_NUMERICAL,
         Formula,
     )
+    from fasta_learn.heuristics._heuristic import PadHeuristic
     from fasta_learn.heuristics._inputs import choices_of, group_inputs
     from fasta_learn.heuristics._install import install, list_installed, uninstall
     from fasta_learn.heuristics._install_store import InstalledArtifact
@@ -35,15 +40,35 @@ if TYPE_CHECKING:
     from fasta_learn.heuristics._log_merging import MergeReport, merge_logs
     from fasta_learn.heuristics._log_reading import read_log, read_logs
     from fasta_learn.heuristics._log_writing import append_log, write_log
+    from fasta_learn.heuristics._objectives import (
+        decision_costs,
+        durations_of,
+        log_regret,
+        noise_weights,
+        production_costs,
+    )
+    from fasta_learn.heuristics._ranking import ChoiceRanker
+    from fasta_learn.heuristics._selection import (
+        regret_limit,
+        regret_scorer,
+        stable_inputs,
+    )
+    from fasta_learn.heuristics._trees import PadDecisionTree
+    from fasta_learn.heuristics._trees_drawing import draw_inputs
+    from fasta_learn.heuristics._trees_scores import PadScoreTree
+    from fasta_learn.heuristics._trees_teacher import BoostedAdvantage
 
 __all__ = [
     "FORMULAS",
     "PAD_CATEGORICAL",
     "PAD_NUMERICAL",
     "Activation",
+    "BoostedAdvantage",
+    "ChoiceRanker",
     "CollectReport",
     "CudaPadBenchmark",
     "DeviceDescription",
+    "DriftReport",
     "Formula",
     "GemmInput",
     "HeuristicLog",
@@ -52,7 +77,10 @@ __all__ = [
     "LogMetadata",
     "MergeReport",
     "PadBenchmark",
+    "PadDecisionTree",
     "PadFeatures",
+    "PadHeuristic",
+    "PadScoreTree",
     "SimulatedGPU",
     "Verification",
     "activate",
@@ -60,41 +88,128 @@ __all__ = [
     "choices_of",
     "collect",
     "deactivate",
+    "decision_costs",
+    "draw_inputs",
+    "drift_check",
+    "durations_of",
+    "evaluate",
+    "generate_code",
     "group_inputs",
     "install",
     "known_inputs",
     "list_installed",
+    "log_regret",
     "merge_logs",
+    "noise_weights",
+    "plot_decisions",
+    "plot_evaluation",
+    "production_costs",
     "read_device",
     "read_log",
     "read_logs",
+    "read_metrics",
     "read_shapes",
+    "regret_limit",
+    "regret_scorer",
     "select_inputs",
+    "stable_inputs",
     "uninstall",
     "verify",
     "write_log",
 ]
 
 _HOMES = {
-    "_activate": ("Activation", "activate", "deactivate"),
-    "_collect": ("CollectReport", "collect"),
+    "_activate": (
+        "Activation",
+        "activate",
+        "deactivate",
+    ),
+    "_codegen": ("generate_code",),
+    "_codegen_parts": ("read_metrics",),
+    "_collect": (
+        "CollectReport",
+        "collect",
+    ),
     "_collect_active": ("select_inputs",),
-    "_collect_benchmark": ("DeviceDescription", "PadBenchmark"),
+    "_collect_benchmark": (
+        "DeviceDescription",
+        "PadBenchmark",
+    ),
     "_collect_cuda": ("CudaPadBenchmark",),
     "_collect_journal": ("read_device",),
-    "_collect_shapes": ("GemmInput", "InputSampler"),
+    "_collect_shapes": (
+        "GemmInput",
+        "InputSampler",
+    ),
     "_collect_simulated": ("SimulatedGPU",),
-    "_collect_sources": ("known_inputs", "read_shapes"),
+    "_collect_sources": (
+        "known_inputs",
+        "read_shapes",
+    ),
+    "_evaluate": (
+        "DriftReport",
+        "drift_check",
+        "evaluate",
+    ),
+    "_evaluate_plot": (
+        "plot_decisions",
+        "plot_evaluation",
+    ),
     "_features": ("PadFeatures",),
-    "_formulas": ("FORMULAS", "PAD_CATEGORICAL", "PAD_NUMERICAL", "Formula"),
-    "_inputs": ("choices_of", "group_inputs"),
-    "_install": ("install", "list_installed", "uninstall"),
+    "_formulas": (
+        "FORMULAS",
+        "PAD_CATEGORICAL",
+        "PAD_NUMERICAL",
+        "Formula",
+    ),
+    "_heuristic": ("PadHeuristic",),
+    "_inputs": (
+        "choices_of",
+        "group_inputs",
+    ),
+    "_install": (
+        "install",
+        "list_installed",
+        "uninstall",
+    ),
     "_install_store": ("InstalledArtifact",),
-    "_install_verify": ("Verification", "verify"),
-    "_log": ("HeuristicLog", "LogMetadata"),
-    "_log_merging": ("MergeReport", "merge_logs"),
-    "_log_reading": ("read_log", "read_logs"),
-    "_log_writing": ("append_log", "write_log"),
+    "_install_verify": (
+        "Verification",
+        "verify",
+    ),
+    "_log": (
+        "HeuristicLog",
+        "LogMetadata",
+    ),
+    "_log_merging": (
+        "MergeReport",
+        "merge_logs",
+    ),
+    "_log_reading": (
+        "read_log",
+        "read_logs",
+    ),
+    "_log_writing": (
+        "append_log",
+        "write_log",
+    ),
+    "_objectives": (
+        "decision_costs",
+        "durations_of",
+        "log_regret",
+        "noise_weights",
+        "production_costs",
+    ),
+    "_ranking": ("ChoiceRanker",),
+    "_selection": (
+        "regret_limit",
+        "regret_scorer",
+        "stable_inputs",
+    ),
+    "_trees": ("PadDecisionTree",),
+    "_trees_drawing": ("draw_inputs",),
+    "_trees_scores": ("PadScoreTree",),
+    "_trees_teacher": ("BoostedAdvantage",),
 }
 
 

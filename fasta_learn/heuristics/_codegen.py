@@ -101,6 +101,21 @@ def generate_code(
     ValueError
         The target or the name is not valid, or the estimator has another form than
         the target needs.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fasta_learn.heuristics import PadDecisionTree, PadHeuristic, SimulatedGPU
+    >>> from fasta_learn.heuristics import collect, generate_code, read_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/log.txt"
+    ...     _ = collect(path, n_samples=60, benchmark=SimulatedGPU(), isolate=False)
+    ...     log = read_log(path)
+    >>> heuristic = PadHeuristic(PadDecisionTree(max_leaf_nodes=2), random_state=0)
+    >>> _ = heuristic.fit(log.inputs())
+    >>> code = generate_code(heuristic, metadata=log.metadata, name="PadMM")
+    >>> [line.strip() for line in code.splitlines() if " if k " in line]
+    ['if k <= 4013.0:']
     """
     check_is_fitted(estimator)
     if target not in _TARGETS:

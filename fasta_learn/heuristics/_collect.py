@@ -7,12 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fasta_learn.heuristics._collect_active import ActiveQueue
 from fasta_learn.heuristics._collect_benchmark import DeviceDescription, PadBenchmark
 from fasta_learn.heuristics._collect_cuda import CudaPadBenchmark
 from fasta_learn.heuristics._collect_journal import CollectionLog
-from fasta_learn.heuristics._collect_queue import PlannedQueue, plan_inputs
+from fasta_learn.heuristics._collect_queue import (
+    IsDecided,
+    PlannedQueue,
+    plan_inputs,
+)
 from fasta_learn.heuristics._collect_run import CollectionRun, Queue
 from fasta_learn.heuristics._collect_shapes import GemmInput
 from fasta_learn.heuristics._collect_sources import read_shapes
@@ -147,46 +152,28 @@ def collect(
     """
     _check_counts(n_samples, n_repetitions, devices)
     start = time.monotonic()
-    given = read_shapes(shapes) if isinstance(shapes, str | os.PathLike) else shapes
     benchmark = CudaPadBenchmark() if benchmark is None else benchmark
     with _open_workers(benchmark, devices, isolate, timeout) as workers:
         device = _common_device(workers)
         log = CollectionLog(path, device)
-        make_plan = partial(
-            plan_inputs,
-            device.memory,
-            is_decided=workers[0].is_decided,
-            shapes=given or (),
-            random_state=random_state,
-            max_operations=max_operations,
+        queue = _make_queue(
+            log,
+            workers[0].is_decided,
+            n_samples=n_samples,
+            shapes=shapes,
+            known=known,
+            active=active,
+            n_repetitions=n_repetitions,
+            drawing={
+                "memory": device.memory,
+                "max_operations": max_operations,
+                "random_state": random_state,
+            },
         )
-        queue: Queue
-        if active:
-            n_known = n_samples // 10 if known else 0
-            n_first = len(given or ()) + n_known + max(_MIN_RANDOM, n_samples // 10)
-            queue = ActiveQueue(
-                make_plan(min(n_first, n_samples), n_known=n_known),
-                n_samples,
-                log,
-                workers[0].is_decided,
-                memory=device.memory,
-                n_repetitions=n_repetitions,
-                max_operations=max_operations,
-                random_state=random_state,
-            )
-        else:
-            plan = make_plan(n_samples, n_known=n_samples // 4 if known else 0)
-            queue = PlannedQueue(plan, lambda item: log.is_done(item, n_repetitions))
         n_before = queue.n_before
         left = None if seconds is None else seconds - (time.monotonic() - start)
-        run = CollectionRun(
-            workers,
-            queue,
-            log,
-            n_repetitions,
-            left,
-            None if progress is None else lambda n: progress(n_before + n, n_samples),
-        )
+        tell = None if progress is None else lambda n: progress(n_before + n, n_samples)
+        run = CollectionRun(workers, queue, log, n_repetitions, left, tell)
         run.run()
     return CollectReport(
         path=str(Path(path)),
@@ -198,6 +185,32 @@ def collect(
         reasons=dict(run.reasons),
         seconds=time.monotonic() - start,
         is_complete=not run.is_late,
+    )
+
+
+def _make_queue(
+    log: CollectionLog,
+    is_decided: IsDecided,
+    *,
+    n_samples: int,
+    shapes: str | os.PathLike[str] | Sequence[GemmInput] | None,
+    known: bool,
+    active: bool,
+    n_repetitions: int,
+    drawing: dict[str, Any],
+) -> Queue:
+    """Return what is to be measured; `drawing` holds options of the random inputs."""
+    given = read_shapes(shapes) if isinstance(shapes, str | os.PathLike) else shapes
+    given = given or ()
+    make_plan = partial(plan_inputs, is_decided=is_decided, shapes=given, **drawing)
+    if not active:
+        plan = make_plan(n_samples=n_samples, n_known=n_samples // 4 if known else 0)
+        return PlannedQueue(plan, lambda item: log.is_done(item, n_repetitions))
+    n_known = n_samples // 10 if known else 0
+    n_first = len(given) + n_known + max(_MIN_RANDOM, n_samples // 10)
+    first = make_plan(n_samples=min(n_first, n_samples), n_known=n_known)
+    return ActiveQueue(
+        first, n_samples, log, is_decided, n_repetitions=n_repetitions, **drawing
     )
 
 

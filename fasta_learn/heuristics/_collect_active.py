@@ -122,7 +122,8 @@ def expected_losses(
     mean, spread = votes.mean(axis=0), votes.std(axis=0, ddof=1)
     spread = np.maximum(spread, 1e-9)
     distance = np.abs(mean) / spread
-    return np.maximum(spread * (norm.pdf(distance) - distance * norm.sf(distance)), 0)
+    gain = spread * (norm.pdf(distance) - distance * norm.sf(distance))
+    return np.asarray(np.maximum(gain, 0))
 
 
 def _matrix(features: PadFeatures, frame: pd.DataFrame) -> Any:

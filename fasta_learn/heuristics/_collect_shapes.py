@@ -274,7 +274,7 @@ class InputSampler:
         if uniform:
             return int(self._rng.integers(1, _LARGEST, endpoint=True))
         if self._happens(0.75):
-            return 2 ** int(self._rng.integers(_MIN_POWER, _MAX_POWER, endpoint=True))
+            return 1 << int(self._rng.integers(_MIN_POWER, _MAX_POWER, endpoint=True))
         power = int(self._rng.integers(_MIN_POWER, _MAX_POWER))
         return int(self._rng.integers(2**power + 1, 2 ** (power + 1)))
 

@@ -71,7 +71,8 @@ class Worker:
         RuntimeError
             The device can't be used.
         """
-        return self._setup("describe")
+        device: DeviceDescription = self._setup("describe")
+        return device
 
     def is_decided(self, items: Sequence[GemmInput]) -> list[bool]:
         """Return for which inputs torch would ask a heuristic.
@@ -91,7 +92,8 @@ class Worker:
         RuntimeError
             The device can't be used.
         """
-        return self._setup("is_decided", list(items))
+        decided: list[bool] = self._setup("is_decided", list(items))
+        return decided
 
     def measure(self, item: GemmInput, n_repetitions: int) -> tuple[Rows, str | None]:
         """Measure an input.

@@ -71,10 +71,9 @@ def evaluate(
     >>> import pandas as pd
     >>> from fasta_learn.heuristics import evaluate
     >>> inputs = pd.DataFrame({"median_orig": [2.0, 1.0], "median_pad": [1.0, 2.0]})
-    >>> evaluate(inputs, {"pad": "pad"})[["accuracy", "slow", "worst"]]
-            accuracy  slow  worst
-    policy
-    pad          0.5   0.5    2.0
+    >>> table = evaluate(inputs, {"pad": "pad"})
+    >>> table.loc["pad", ["accuracy", "slow", "worst"]].tolist()
+    [0.5, 0.5, 2.0]
     """
     if isinstance(inputs, HeuristicLog):
         inputs = group_inputs(inputs)
@@ -87,10 +86,11 @@ def evaluate(
             continue
         for value, part in judged.groupby(inputs[by].astype(str).to_numpy()):
             rows[name, value] = _summarise(part, margin, random_state)
-    names = ["policy"] if by is None else ["policy", by]
-    index: Any = pd.Index(list(rows), name="policy")
-    if by is not None:
-        index = pd.MultiIndex.from_tuples(list(rows), names=names)
+    index: Any
+    if by is None:
+        index = pd.Index(list(rows), name="policy")
+    else:
+        index = pd.MultiIndex.from_tuples(list(rows), names=["policy", by])
     return pd.DataFrame(list(rows.values()), index=index).astype({"n_inputs": int})
 
 
@@ -100,7 +100,8 @@ def _measured(inputs: pd.DataFrame) -> pd.DataFrame:
     measured &= np.isfinite(durations).any(axis=1)
     if not measured.any():
         raise ValueError("no input has two measured choices of which one ran.")
-    return inputs[measured].reset_index(drop=True)
+    usable: pd.DataFrame = inputs[measured].reset_index(drop=True)
+    return usable
 
 
 def _judge(
@@ -183,14 +184,20 @@ def _bootstrap(
 class DriftReport:
     """Whether a heuristic still fits what is measured now.
 
+    What `drift_check` returns.
+
     Attributes
     ----------
     drifted : bool
         Whether it should be trained again.
     reasons : tuple of str
         What speaks for that; empty if nothing does.
-    regret, regret_low, regret_high : float
-        Geometric mean of durations over the best on the new log, with its interval.
+    regret : float
+        Geometric mean of durations over the best on the new log.
+    regret_low : float
+        Lower end of its 95 % interval.
+    regret_high : float
+        Upper end.
     claimed_regret : float or None
         What the header of the artifact says.
     coverage : float
@@ -236,6 +243,14 @@ def drift_check(
         It has drifted if the interval of the regret lies above the claim, if it is
         worse than always taking one choice, or if it decides less than half as often
         as claimed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fasta_learn.heuristics import drift_check
+    >>> inputs = pd.DataFrame({"median_orig": [2.0, 1.1], "median_pad": [1.0, 1.0]})
+    >>> drift_check("orig", inputs, claimed={"regret": 1.01}).reasons
+    ('the regret is 1.4832, above the claimed 1.0100', 'always taking pad is better')
     """
     inputs = group_inputs(log) if isinstance(log, HeuristicLog) else log
     if claimed is None:

@@ -27,12 +27,22 @@ def plot_evaluation(table: pd.DataFrame, *, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib.axes.Axes
-        The axes: a bar for each row, in per cent over the best choice.
+        The axes: a bar for each row, in per cent over the best choice, with its
+        value beside it.
 
     Raises
     ------
     MissingExtraError
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fasta_learn.heuristics import evaluate, plot_evaluation
+    >>> inputs = pd.DataFrame({"median_orig": [2.0, 1.1], "median_pad": [1.0, 1.0]})
+    >>> axes = plot_evaluation(evaluate(inputs, {"never": "orig", "always": "pad"}))
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['never', 'always']
     """
     pyplot = import_extra("matplotlib.pyplot", "plot")
     if ax is None:
@@ -45,9 +55,17 @@ def plot_evaluation(table: pd.DataFrame, *, ax: Any = None) -> Any:
     low = percent - 100 * (table["regret_low"].to_numpy() - 1)
     high = 100 * (table["regret_high"].to_numpy() - 1) - percent
     spread = np.clip(np.nan_to_num([low, high]), 0, None)
-    ax.barh(labels, percent, xerr=spread, color=_COLOURS[1], capsize=3)
+    widths = np.nan_to_num(percent)
+    ax.barh(labels, widths, xerr=spread, color=_COLOURS[1], capsize=3)
+    # Good policies lose so little that their bars can't be read beside bad ones.
+    for row, value in enumerate(percent):
+        text = "nothing decided" if np.isnan(value) else f"{value:.2f}"
+        end = (widths[row] + spread[1, row], row)
+        ax.annotate(text, end, (4, 0), textcoords="offset points", va="center")
+    ax.margins(x=0.15)
+    ax.set_xlim(left=0)
     ax.invert_yaxis()
-    ax.set_xlabel("slower than the best choice (%), geometric mean of decided inputs")
+    ax.set_xlabel("mean slowdown of decided inputs (%)")
     return ax
 
 
@@ -81,6 +99,13 @@ def plot_decisions(
     ------
     MissingExtraError
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from fasta_learn.heuristics import GemmInput, plot_decisions
+    >>> product = GemmInput(4096, 4095, 4096, "float16").features()
+    >>> plot_decisions("pad", product).get_title()
+    'k = 4095, torch.float16'
     """
     pyplot = import_extra("matplotlib.pyplot", "plot")
     colors = import_extra("matplotlib.colors", "plot")
@@ -98,10 +123,11 @@ def plot_decisions(
     ax.set(xscale="log", yscale="log", xlabel="n", ylabel="m")
     ax.set_title(f"k = {product['k']}, {product['mat1_dtype']}")
     patches = [
-        pyplot.Rectangle((0, 0), 1, 1, color=colour, label=label)
-        for colour, label in zip(_COLOURS, _LABELS, strict=True)
+        pyplot.Rectangle((0, 0), 1, 1, color=_COLOURS[number], label=_LABELS[number])
+        for number in np.unique(image)
     ]
-    ax.legend(handles=patches, loc="upper left", framealpha=0.9)
+    # Beside the map, whose corners all say something.
+    ax.legend(handles=patches, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     return ax
 
 

@@ -47,7 +47,7 @@ class PadFeatures(TransformerMixin, BaseEstimator):
     columns_ : list of (str, str or None)
         For each output column the feature and the value that it stands for; None
         for a number.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the raw features, in the order of the parameters.
     n_features_in_ : int
         Number of raw features.
@@ -80,7 +80,7 @@ class PadFeatures(TransformerMixin, BaseEstimator):
     [True, True]
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "formulas": [StrOptions(set(FORMULAS))],
         "numerical": ["array-like", None],
         "categorical": ["array-like", None],

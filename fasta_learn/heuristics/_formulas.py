@@ -222,7 +222,7 @@ def _is_huge(columns: dict[str, np.ndarray]) -> np.ndarray:
             axis=0,
         )
     # Infinite and missing sizes have no value that Python would do better at.
-    return (volume >= _EXACT) & (volume < np.inf)
+    return np.asarray((volume >= _EXACT) & (volume < np.inf))
 
 
 def _as_python(value: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from fasta_learn._compat import HasMethods, Interval, _fit_context
 from fasta_learn.heuristics._features import PadFeatures
@@ -28,7 +28,7 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    tree : PadDecisionTree or PadScoreTree, default=None
+    tree : PadDecisionTree, PadScoreTree or ChoiceRanker, default=None
         What decides; None is a `PadDecisionTree` that boosted trees teach.
     features : PadFeatures, default=None
         Raw to derived features; None are those of pad_mm.
@@ -50,7 +50,7 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
         Names of the choices.
     n_features_in_ : int
         Number of raw features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names.
 
     See Also
@@ -66,7 +66,7 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
     array(['orig', 'pad', None, ...], dtype=object)
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "tree": [HasMethods(["fit", "predict", "decide"]), None],
         "features": [HasMethods(["fit", "transform", "unsure"]), None],
         "n_drawn": [Interval(Integral, 0, None, closed="left")],
@@ -95,7 +95,8 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
         X : DataFrame of shape (n_inputs, n_columns)
             What `group_inputs` returned, or some of its rows; with `y` the raw
             features are enough. A column ``group`` says which inputs are held out
-            together. Inputs that lack a feature or a duration are left out.
+            together. Inputs that lack a feature, or durations of two
+            choices, are left out.
         y : array-like of shape (n_inputs, n_choices), default=None
             Durations in ms; None takes the medians of `X`.
         weights : array-like of shape (n_inputs,), default=None
@@ -116,34 +117,34 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
         complete = _complete(X, y)
         if not complete.any():
             raise ValueError(
-                "X has no input with all features and a duration of each choice."
+                "X has no input with all features and durations of two choices."
             )
         X, y = X[complete].reset_index(drop=True), y[complete]
         self.features_ = clone(self.features or PadFeatures()).fit(X)
         random = check_random_state(self.random_state)
-        default = PadDecisionTree(min_samples_leaf=20, teacher="boosting")
-        self.tree_ = clone(self.tree or default)
+        self.tree_ = clone(self.tree or PadDecisionTree(teacher="boosting"))
         if self.tree_.random_state is None:
             self.tree_.set_params(random_state=random.randint(np.iinfo(np.int32).max))
         self._order = np.arange(len(self.features_.columns_))
-        if self.tree_.objective == "upstream":
+        if getattr(self.tree_, "objective", None) == "upstream":
             self._order = order_columns(self.features_, X)
         self.columns_ = [self.features_.columns_[index] for index in self._order]
-        options: dict[str, Any] = {"weights": weights[complete]}
-        if "group" in X.columns:
-            options["groups"] = X["group"].to_numpy()
-        if getattr(self.tree_, "teacher", None) is not None:
-            options |= self._for_the_teacher(X, random)
-        self.tree_.fit(self._matrix(X), y, **options)
+        options = self._fit_options(X, random)
+        self.tree_.fit(self._matrix(X), y, weights=weights[complete], **options)
         self.classes_ = self.tree_.classes_
         self.feature_names_in_ = self.features_.feature_names_in_
         self.n_features_in_ = self.features_.n_features_in_
         return self
 
-    def _for_the_teacher(
+    def _fit_options(
         self, X: pd.DataFrame, random: np.random.RandomState
     ) -> dict[str, np.ndarray]:
-        options = {}
+        """Return what the tree may know of the inputs beside their features."""
+        options: dict[str, np.ndarray] = {}
+        if "group" in X.columns and has_fit_parameter(self.tree_, "groups"):
+            options["groups"] = X["group"].to_numpy()
+        if getattr(self.tree_, "teacher", None) is None:
+            return options
         choices = choices_of(X)
         if choices and all(f"rel_std_{choice}" in X for choice in choices):
             options["trust"] = noise_weights(X)
@@ -153,7 +154,7 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
         return options
 
     def _matrix(self, X: Any) -> np.ndarray:
-        return np.nan_to_num(self.features_.transform(X)[:, self._order])
+        return np.asarray(np.nan_to_num(self.features_.transform(X)[:, self._order]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Decide for every input, also where the tree is unsure.
@@ -169,9 +170,9 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
             Choices.
         """
         check_is_fitted(self)
-        predicted = self.tree_.predict(self._matrix(X))
+        predicted: np.ndarray = self.tree_.predict(self._matrix(X))
         if predicted.ndim == 2:
-            return self.classes_[predicted.argmax(axis=1)]
+            return np.asarray(self.classes_[predicted.argmax(axis=1)])
         return predicted
 
     def decide(self, X: Any) -> np.ndarray:
@@ -189,9 +190,26 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
             unknown.
         """
         check_is_fitted(self)
-        decided = self.tree_.decide(self._matrix(X))
+        decided: np.ndarray = self.tree_.decide(self._matrix(X))
         decided[self.features_.unsure(X)] = None
         return decided
+
+    def rank(self, X: Any) -> list[list[Any]]:
+        """Return the choices that are worth a benchmark, if the tree is a ranker.
+
+        Parameters
+        ----------
+        X : DataFrame of shape (n_inputs, n_columns)
+            Raw features by name.
+
+        Returns
+        -------
+        list of list
+            For each input the choices, most promising first.
+        """
+        check_is_fitted(self)
+        ranked: list[list[Any]] = self.tree_.rank(self._matrix(X))
+        return ranked
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean log regret of the decisions on all inputs.
@@ -221,7 +239,8 @@ class PadHeuristic(MetaEstimatorMixin, BaseEstimator):
 
 
 def _complete(X: pd.DataFrame, durations: np.ndarray) -> np.ndarray:
-    measured = ~np.isnan(durations).any(axis=1) & np.isfinite(durations).any(axis=1)
+    measured = (~np.isnan(durations)).sum(axis=1) >= 2
+    measured &= np.isfinite(durations).any(axis=1)
     measurements = ("median_", "rel_std_", "gap", "winner")
     raw = [name for name in X.columns if not name.startswith(measurements)]
-    return measured & X[raw].notna().all(axis=1).to_numpy()
+    return np.asarray(measured & X[raw].notna().all(axis=1).to_numpy())

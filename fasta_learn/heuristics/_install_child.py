@@ -63,7 +63,8 @@ def _decide(request: dict[str, Any], row: dict[str, Any]) -> str | None:
         if heuristic.check_precondition(metadata, context):
             if type(heuristic).__module__ != f"{_ARTIFACTS}.{request['module']}":
                 break
-            return controller.get_decision()
+            choice: str | None = controller.get_decision()
+            return choice
     raise RuntimeError(
         "torch's controller does not choose it for its own memory and capability"
     )

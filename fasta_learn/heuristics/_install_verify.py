@@ -197,7 +197,8 @@ def _ask(code: ArtifactCode, rows: list[dict[str, Any]]) -> list[str | None]:
     if done.returncode:
         *_, last = done.stderr.strip().splitlines() or ["no message"]
         raise RuntimeError(f"torch can't use it: {bound_reason(last)}")
-    return json.loads(done.stdout)["decisions"]
+    decisions: list[str | None] = json.loads(done.stdout)["decisions"]
+    return decisions
 
 
 def _environment() -> dict[str, str]:

@@ -14,14 +14,14 @@ from fasta_learn.heuristics._log_columns import text_column
 from fasta_learn.heuristics._log_reading import read_log
 
 _FILE_COLUMNS = ("name", "n_rows", "n_inputs", "n_failed", "n_copies", "n_problems")
-_Log = str | os.PathLike | HeuristicLog
+_Log = str | os.PathLike[str] | HeuristicLog
 
 
 @dataclass(eq=False)
 class MergeReport:
     """What `merge_logs` found.
 
-    Parameters
+    Attributes
     ----------
     files : DataFrame
         A row for each log: ``name``, ``n_rows`` (as read), ``n_inputs``,

@@ -10,7 +10,7 @@ from fasta_learn.heuristics._log import CHOICE, FEEDBACK, HeuristicLog, LogMetad
 from fasta_learn.heuristics._log_lines import open_source, read_line_batches
 from fasta_learn.heuristics._log_rows import Layout, RowTable, text_names
 
-_Source = str | os.PathLike | IO
+_Source = str | os.PathLike[str] | IO[str]
 
 
 def read_log(source: _Source, *, strict: bool = False) -> HeuristicLog:

@@ -23,7 +23,7 @@ try:
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-_Path = str | os.PathLike
+_Path = str | os.PathLike[str]
 _CHUNK = 50_000  # rows; bounds the memory that writing needs
 _BLOCK = 1 << 16  # bytes
 _UNWRITABLE = re.compile("[\x00\r\n\ufffd\ud800-\udfff]")

@@ -29,6 +29,13 @@ def durations_of(inputs: pd.DataFrame) -> np.ndarray:
     ndarray of shape (n_inputs, n_choices)
         In ms, a column for each choice in the order of `choices_of`; inf for a
         choice that failed, NaN for one that was not measured.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fasta_learn.heuristics import durations_of
+    >>> durations_of(pd.DataFrame({"m": [16], "median_orig": [2], "median_pad": [1]}))
+    array([[2., 1.]])
     """
     names = [f"median_{choice}" for choice in choices_of(inputs)]
     return inputs[names].to_numpy(np.float64)
@@ -89,6 +96,15 @@ def decision_costs(
     -------
     ndarray of shape (n_inputs, n_choices)
         Costs, 0 for the best choice of a row.
+
+    Examples
+    --------
+    Losing 5 % costs little; 20 % is slow, and costs its logarithm and 0.1:
+
+    >>> from fasta_learn.heuristics import decision_costs
+    >>> decision_costs([[1.05, 1.0], [1.2, 1.0]]).round(3)
+    array([[0.049, 0.   ],
+           [0.282, 0.   ]])
     """
     return penalized(log_regret(durations), margin, slow_penalty)
 
@@ -110,7 +126,7 @@ def penalized(lost: np.ndarray, margin: float, slow_penalty: float) -> np.ndarra
     ndarray
         Costs of the same shape.
     """
-    return lost + slow_penalty * (lost > np.log(margin))
+    return np.asarray(lost + slow_penalty * (lost > np.log(margin)))
 
 
 def production_costs(
@@ -129,6 +145,14 @@ def production_costs(
     -------
     ndarray of shape (n_inputs, 2)
         Costs: log regret, with the duration of padding multiplied by the margin.
+
+    Examples
+    --------
+    Padding that is 5 % faster is not worth it, padding that is 20 % faster is:
+
+    >>> from fasta_learn.heuristics import production_costs
+    >>> production_costs([[1.05, 1.0], [1.2, 1.0]]).argmin(axis=1)
+    array([0, 1])
     """
     scaled = np.array(durations, np.float64)
     scaled[:, 1] *= margin
@@ -149,6 +173,16 @@ def noise_weights(inputs: pd.DataFrame) -> np.ndarray:
         Weights in (0, 1]: 1 without noise, one half where the standard error of the
         logarithm of the ratio of durations is 5 %. Inputs whose noise is unknown,
         measured once, count as if it were that.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fasta_learn.heuristics import noise_weights
+    >>> inputs = pd.DataFrame(
+    ...     {"median_orig": [2.0, 2.0], "rel_std_orig": [0.0, 0.1]}
+    ... ).assign(n_orig=4, n_failed_orig=0)
+    >>> noise_weights(inputs)
+    array([1. , 0.5])
     """
     variance = np.zeros(len(inputs))
     for choice in choices_of(inputs):

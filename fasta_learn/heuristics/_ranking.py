@@ -54,7 +54,7 @@ class ChoiceRanker(ClassifierMixin, BaseEstimator):
         Share up to which generated code answers nothing: 0.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if `X` had some.
 
     Examples
@@ -68,7 +68,7 @@ class ChoiceRanker(ClassifierMixin, BaseEstimator):
     [['a'], ['c']]
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "choices": ["array-like"],
         "top_k": [Interval(Integral, 1, None, closed="left")],
         "near_best": [Interval(Real, 0, 1, closed="right")],
@@ -156,7 +156,7 @@ class ChoiceRanker(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.tree_.value[self.tree_.apply(X)]
+        return np.asarray(self.tree_.value[self.tree_.apply(X)])
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the first choice of each input.
@@ -171,7 +171,8 @@ class ChoiceRanker(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_inputs,)
             Choices.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        shares = self.predict_proba(X)
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
 
     def decide(self, X: Any) -> np.ndarray:
         """Return the first choice of each input, as generated code does.
@@ -202,10 +203,11 @@ class ChoiceRanker(ClassifierMixin, BaseEstimator):
             For each input at most `top_k` choices by falling share, then those that
             are always included.
         """
-        ranked = []
-        for shares in self.predict_proba(X):
+        all_shares = self.predict_proba(X)
+        ranked, known = [], self.classes_.tolist()
+        for shares in all_shares:
             order = np.argsort(-shares, kind="stable")[: self.top_k]
-            names = [self.classes_[code] for code in order if shares[code] > 0]
+            names = [known[code] for code in order if shares[code] > 0]
             names += [name for name in self.always_included if name not in names]
             ranked.append(names)
         return ranked
@@ -229,7 +231,7 @@ class ChoiceRanker(ClassifierMixin, BaseEstimator):
             labels the accuracy of the first choice.
         """
         if not is_durations(y):
-            return super().score(X, y, sample_weight)
+            return float(super().score(X, y, sample_weight))
         lost = log_regret(y)
         column = {name: index for index, name in enumerate(self.choices)}
         best = [

@@ -1,5 +1,6 @@
 """Which answers a tree gives, and which tree is taken."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def regret_of_leaves(
     prior = _PRIOR_ROWS * np.average(lost, weights=weight)
     total = np.bincount(leaf, weights=weight * lost, minlength=n_nodes)
     count = np.bincount(leaf, weights=weight, minlength=n_nodes)
-    return (total + prior) / (count + _PRIOR_ROWS)
+    return np.asarray((total + prior) / (count + _PRIOR_ROWS))
 
 
 def regret_limit(expected: Any, realised: Any, max_regret: float) -> float:
@@ -58,7 +59,7 @@ def regret_limit(expected: Any, realised: Any, max_regret: float) -> float:
     -------
     float
         The largest limit at which the inputs whose leaf expects at most that keep the
-        bound; minus infinity if none does.
+        bound; minus infinity, with a warning, if none does.
 
     Examples
     --------
@@ -72,7 +73,15 @@ def regret_limit(expected: Any, realised: Any, max_regret: float) -> float:
     # Inputs of one leaf, or of equal leaves, are decided together.
     last = np.append(expected[order][1:] > expected[order][:-1], True)
     kept = np.flatnonzero(last & (means <= np.log(max_regret)))
-    return float(expected[order][kept[-1]]) if len(kept) else -np.inf
+    if len(kept) == 0:
+        warnings.warn(
+            f"no leaf keeps max_regret={max_regret} on inputs held out: every input is "
+            "unsure.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return -np.inf
+    return float(expected[order][kept[-1]])
 
 
 def regret_scorer(estimator: Any, X: Any, y: Any = None) -> float:
@@ -91,6 +100,18 @@ def regret_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     -------
     float
         Minus the mean log regret: 0 is perfect, -0.01 is 1 % slower than the best.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from fasta_learn.heuristics import PadDecisionTree, regret_scorer
+    >>> sizes = np.arange(1.0, 101.0)[:, None]
+    >>> durations = np.column_stack([sizes[:, 0], np.full(100, 40.0)])
+    >>> grid = {"max_leaf_nodes": [2, 20]}
+    >>> search = GridSearchCV(PadDecisionTree(), grid, scoring=regret_scorer, cv=5)
+    >>> search.fit(sizes, durations).best_params_
+    {'max_leaf_nodes': 2}
     """
     durations = durations_of(X) if y is None else np.asarray(y, np.float64)
     decided = np.asarray(estimator.predict(X))
@@ -114,6 +135,16 @@ def stable_inputs(inputs: pd.DataFrame) -> pd.DataFrame:
     DataFrame of shape (n_stable, n_columns)
         Those of which every choice was measured at least three times, with a standard
         deviation of at most 5 % of the mean, and never failed.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fasta_learn.heuristics import stable_inputs
+    >>> inputs = pd.DataFrame(
+    ...     {"m": [16, 32], "median_orig": [2.0, 2.0], "rel_std_orig": [0.2, 0.01]}
+    ... ).assign(n_orig=3, n_failed_orig=0)
+    >>> stable_inputs(inputs)["m"].tolist()
+    [32]
     """
     stable = np.ones(len(inputs), bool)
     for choice in choices_of(inputs):

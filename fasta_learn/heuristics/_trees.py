@@ -1,6 +1,5 @@
 """A tree that decides for each input which choice to take."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
@@ -60,7 +59,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         Most leaves.
     max_depth : int, default=None
         Most comparisons on a way to a leaf; None does not limit them.
-    min_samples_leaf : int or float, default=10
+    min_samples_leaf : int or float, default=20
         Least inputs, or share of them, on each side of a split, drawn ones included.
         Refinements may leave fewer.
     criterion : {"gini", "entropy"}, default="gini"
@@ -103,7 +102,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         Log regret that a leaf expects; shares of wrong labels without durations.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if `X` had some.
 
     See Also
@@ -124,7 +123,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
     2
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "objective": [StrOptions({"cost", "production", "upstream"})],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -149,7 +148,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         *,
         max_leaf_nodes: int = 100,
         max_depth: int | None = None,
-        min_samples_leaf: float = 10,
+        min_samples_leaf: float = 20,
         criterion: str = "gini",
         n_refinements: int = 4,
         margin: float = PRODUCTION_MARGIN,
@@ -233,13 +232,6 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         if self.max_regret is not None:
             held_out = self._held_out(target, about, X_drawn)
             limit = regret_limit(*held_out, self.max_regret)
-            if limit == -np.inf:
-                warnings.warn(
-                    f"no leaf keeps max_regret={self.max_regret} on inputs held out: "
-                    "every input is unsure.",
-                    UserWarning,
-                    stacklevel=2,
-                )
             self.unsure_nodes_ |= self.expected_regret_ > limit
         return self
 
@@ -347,7 +339,8 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_inputs, n_choices)
             What each choice saves over the dearest one, as a share of the sum.
         """
-        return self.tree_.value[self.apply(X)]
+        leaf = self.apply(X)
+        return np.asarray(self.tree_.value[leaf])
 
     def predict(self, X: Any) -> np.ndarray:
         """Decide for every input, also where the tree is unsure.
@@ -363,7 +356,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
             Choices.
         """
         leaf = self.apply(X)
-        return self.classes_[self.tree_.value.argmax(axis=1)[leaf]]
+        return np.asarray(self.classes_[self.tree_.value.argmax(axis=1)[leaf]])
 
     def decide(self, X: Any) -> np.ndarray:
         """Decide as generated code does.
@@ -381,7 +374,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
         leaf = self.apply(X)
         decided = self.classes_[self.tree_.value.argmax(axis=1)[leaf]].astype(object)
         decided[self.unsure_nodes_[leaf]] = None
-        return decided
+        return np.asarray(decided)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return how good the decisions on all inputs are.
@@ -401,7 +394,7 @@ class PadDecisionTree(ClassifierMixin, BaseEstimator):
             For durations minus the mean log regret, for labels the accuracy.
         """
         if not is_durations(y):
-            return super().score(X, y, sample_weight)
+            return float(super().score(X, y, sample_weight))
         chosen = np.searchsorted(self.classes_, self.predict(X))
         lost = log_regret(y)[np.arange(len(chosen)), chosen]
         return -float(np.average(lost, weights=sample_weight))

@@ -34,6 +34,18 @@ def draw_inputs(inputs: pd.DataFrame, n_drawn: int, random_state: Any) -> pd.Dat
         whose sizes are kept, stretched, or those of another input, within the range
         of what was measured. Half of the sizes that change keep their remainder
         modulo 8. Strides and padded lengths fit the sizes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fasta_learn.heuristics import SimulatedGPU, collect, draw_inputs, read_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/log.txt"
+    ...     _ = collect(path, n_samples=60, benchmark=SimulatedGPU(), isolate=False)
+    ...     log = read_log(path)
+    >>> drawn = draw_inputs(log.frame[log.features], 1000, random_state=0)
+    >>> bool((drawn["m"] % 8 == 0).any()), bool((drawn["m"] % 8 != 0).any())
+    (True, True)
     """
     random = check_random_state(random_state)
     drawn = inputs.iloc[random.randint(len(inputs), size=n_drawn)]
@@ -49,7 +61,8 @@ def draw_inputs(inputs: pd.DataFrame, n_drawn: int, random_state: Any) -> pd.Dat
         padded = np.where(new[size] == 1, 0, -new[size] % np.maximum(alignment, 1))
         drawn[size], drawn[f"{size}_padded_length"] = new[size], padded
         needed |= padded > 0
-    return drawn[needed].reset_index(drop=True)
+    chosen: pd.DataFrame = drawn[needed].reset_index(drop=True)
+    return chosen
 
 
 def _new_sizes(

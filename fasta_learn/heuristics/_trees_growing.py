@@ -7,6 +7,7 @@ rest of the tree stays (tree alternating optimization, Carreira-Perpinan and Tav
 NeurIPS 2018). Leaves that become free are spent where most is lost.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -150,24 +151,42 @@ def _best_split(
     best = (np.inf, 0, 0.0)
     allowed = np.zeros(max(len(X) - 1, 0), bool)
     allowed[least - 1 : len(X) - least] = True
+    flags = ((X == 0) | (X == 1)).all(axis=0)
+    of_flags = _split_flags(X[:, flags], more, least)
     for feature in range(X.shape[1]):
-        values = X[:, feature]
-        if values[0] == values[-1] and (values == values[0]).all():
-            continue
-        order = np.argsort(values, kind="stable")
-        ordered = values[order]
-        sums = np.cumsum(more[order])
-        splits = allowed & (ordered[:-1] < ordered[1:])
-        if not splits.any():
-            continue
-        right = np.where(splits, sums[-1] - sums[:-1], np.inf)
-        at = int(right.argmin())
-        if right[at] < best[0] - _TINY:
-            middle = float(ordered[at] + (ordered[at + 1] - ordered[at]) / 2)
-            # Rounding may make the middle of two neighbours the upper one.
-            threshold = middle if middle < ordered[at + 1] else float(ordered[at])
-            best = (float(right[at]), feature, threshold)
+        if flags[feature]:
+            found = (next(of_flags), feature, 0.5)
+        else:
+            cost, threshold = _split_numbers(X[:, feature], more, allowed)
+            found = (cost, feature, threshold)
+        if found[0] < best[0] - _TINY:
+            best = found
     return best
+
+
+def _split_flags(X: np.ndarray, more: np.ndarray, least: int) -> Iterator[float]:
+    """Yield for columns of zeros and ones what it costs to send the ones right."""
+    n_right = X.sum(axis=0)
+    fits = (n_right >= least) & (len(X) - n_right >= least)
+    yield from np.where(fits, more @ X, np.inf).tolist()
+
+
+def _split_numbers(
+    values: np.ndarray, more: np.ndarray, allowed: np.ndarray
+) -> tuple[float, float]:
+    """Return the least cost of sending the larger values right, and the threshold."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    sums = np.cumsum(more[order])
+    splits = allowed & (ordered[:-1] < ordered[1:])
+    if not splits.any():
+        return np.inf, 0.0
+    right = np.where(splits, sums[-1] - sums[:-1], np.inf)
+    at = int(right.argmin())
+    middle = float(ordered[at] + (ordered[at + 1] - ordered[at]) / 2)
+    # Rounding may make the middle of two neighbours the upper one.
+    threshold = middle if middle < ordered[at + 1] else float(ordered[at])
+    return float(right[at]), threshold
 
 
 def _merged(node: Node) -> Node:

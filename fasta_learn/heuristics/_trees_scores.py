@@ -67,7 +67,7 @@ class PadScoreTree(RegressorMixin, BaseEstimator):
         Ratio of the two best scores up to which nothing is answered.
     n_features_in_ : int
         Number of features, without the choices.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if `X` had some.
 
     See Also
@@ -85,7 +85,7 @@ class PadScoreTree(RegressorMixin, BaseEstimator):
     ['orig', 'pad']
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "objective": [StrOptions({"cost", "upstream"})],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left")],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -228,7 +228,7 @@ class PadScoreTree(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if not hasattr(self, "classes_"):
-            return self.tree_.value[self.tree_.apply(X), 0]
+            return np.asarray(self.tree_.value[self.tree_.apply(X), 0])
         return predict_scores(self.tree_, X, len(self.classes_))
 
     def decide(self, X: Any) -> np.ndarray:
@@ -252,7 +252,7 @@ class PadScoreTree(RegressorMixin, BaseEstimator):
         scores = self.predict(X)
         if scores.ndim == 1:
             raise ValueError("the tree knows one choice only; fit it with durations.")
-        decided = self.classes_[scores.argmax(axis=1)].astype(object)
+        decided: np.ndarray = self.classes_[scores.argmax(axis=1)].astype(object)
         decided[score_ratio(scores) <= self.threshold_] = None
         return decided
 
@@ -275,7 +275,7 @@ class PadScoreTree(RegressorMixin, BaseEstimator):
             scores the coefficient of determination.
         """
         if not is_durations(y):
-            return super().score(X, y, sample_weight)
+            return float(super().score(X, y, sample_weight))
         chosen = self.predict(X).argmax(axis=1)
         lost = log_regret(y)[np.arange(len(chosen)), chosen]
         return -float(np.average(lost, weights=sample_weight))

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_features, check_array, check_consistent_length
+from sklearn.utils.validation import check_array, check_consistent_length
 
-from fasta_learn._compat import _check_sample_weight, validate_data
+from fasta_learn._compat import _check_sample_weight, _num_features, validate_data
 from fasta_learn.heuristics._objectives import log_regret
 
 
@@ -42,7 +42,7 @@ class Target:
     @property
     def winner(self) -> np.ndarray:
         """Best choice of each input, as an index into the classes."""
-        return self.lost.argmin(axis=1)
+        return np.asarray(self.lost.argmin(axis=1))
 
 
 def is_durations(y: Any) -> bool:
@@ -134,7 +134,7 @@ def check_durations(y: Any, choices: Sequence[str]) -> np.ndarray:
         The columns are not the choices, the names are not sorted, or a duration is
         not positive.
     """
-    durations = check_array(y, dtype=np.float64, ensure_all_finite=False)
+    durations: np.ndarray = check_array(y, dtype=np.float64, ensure_all_finite=False)
     if _num_features(durations) != len(choices):
         raise ValueError(
             f"y has {durations.shape[1]} columns, but choices names {len(choices)}: "

@@ -36,7 +36,7 @@ class BoostedAdvantage(RegressorMixin, BaseEstimator):
     ----------
     n_repeats : int, default=3
         Ensembles with different seeds, whose predictions are averaged.
-    max_iter : int, default=150
+    n_trees : int, default=150
         Trees of each ensemble.
     learning_rate : float, default=0.1
         Shrinkage of each tree.
@@ -57,14 +57,14 @@ class BoostedAdvantage(RegressorMixin, BaseEstimator):
     >>> from fasta_learn.heuristics import BoostedAdvantage
     >>> sizes = np.arange(200.0)[:, None]
     >>> advantage = np.where(sizes[:, 0] > 100, 0.3, -0.1)
-    >>> fitted = BoostedAdvantage(max_iter=30, random_state=0).fit(sizes, advantage)
+    >>> fitted = BoostedAdvantage(n_trees=30, random_state=0).fit(sizes, advantage)
     >>> fitted.predict([[20.0], [180.0]]) > 0
     array([False,  True])
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
     }
@@ -73,12 +73,12 @@ class BoostedAdvantage(RegressorMixin, BaseEstimator):
         self,
         n_repeats: int = 3,
         *,
-        max_iter: int = 150,
+        n_trees: int = 150,
         learning_rate: float = 0.1,
         random_state: Any = None,
     ):
         self.n_repeats = n_repeats
-        self.max_iter = max_iter
+        self.n_trees = n_trees
         self.learning_rate = learning_rate
         self.random_state = random_state
 
@@ -111,7 +111,7 @@ class BoostedAdvantage(RegressorMixin, BaseEstimator):
         self, X: np.ndarray, y: np.ndarray, seed: int
     ) -> tuple[Any, Any, Any]:
         options = {
-            "max_iter": self.max_iter,
+            "max_iter": self.n_trees,
             "learning_rate": self.learning_rate,
             "max_features": 0.5,
             "early_stopping": False,
@@ -142,15 +142,15 @@ class BoostedAdvantage(RegressorMixin, BaseEstimator):
         X = validate_data(self, X, reset=False)
         with threadpool_limits(limits=1, user_api="openmp"):
             predicted = [_predict_once(X, *models) for models in self.ensembles_]
-        return np.mean(predicted, axis=0)
+        return np.asarray(np.mean(predicted, axis=0))
 
 
 def _predict_once(X: np.ndarray, side: Any, ratio: Any, size: Any) -> np.ndarray:
-    regressed = ratio.predict(X)
+    regressed: np.ndarray = ratio.predict(X)
     if side is None:
         return regressed
     sided = size.predict(X) * (2 * side.predict_proba(X)[:, 1] - 1)
-    return (regressed + sided) / 2
+    return np.asarray((regressed + sided) / 2)
 
 
 @dataclass(frozen=True)

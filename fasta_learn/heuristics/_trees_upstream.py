@@ -195,7 +195,7 @@ def predict_scores(tree: FlatTree, X: np.ndarray, n_choices: int) -> np.ndarray:
         Scores.
     """
     leaves = tree.apply(stack_choices(X, n_choices))
-    return tree.value[leaves, 0].reshape(len(X), n_choices)
+    return np.asarray(tree.value[leaves, 0]).reshape(len(X), n_choices)
 
 
 def score_ratio(scores: np.ndarray) -> np.ndarray:
@@ -212,4 +212,4 @@ def score_ratio(scores: np.ndarray) -> np.ndarray:
         Ratios, at least one.
     """
     ordered = np.sort(scores, axis=1)
-    return ordered[:, -1] / ordered[:, -2]
+    return np.asarray(ordered[:, -1] / ordered[:, -2])

@@ -3,6 +3,8 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from fasta_learn import heuristics
@@ -32,6 +34,31 @@ def test_environment_switches_an_artifact_on(tmp_path):
     install(make_artifact(), folder=tmp_path / "store" / "heuristics")
     code = f"{COMPILE}\nprint(json.dumps(run(*{CASES})))"
     assert run_child(code, tmp_path, FASTA_LEARN_HEURISTICS="1")[0] == DECIDED
+
+
+def test_what_was_learned_decides_when_torch_compiles(tmp_path):
+    """From durations to a compile: padded where n is small; float16 was not learned."""
+    pytest.importorskip("torch")
+    random = np.random.default_rng(0)
+    sizes = random.integers(2, 4000, size=(600, 3))
+    items = [heuristics.GemmInput(*map(int, row), "float32") for row in sizes]
+    inputs = pd.DataFrame([item.features() for item in items])
+    small = sizes[:, 2] <= 2000
+    durations = np.column_stack([np.where(small, 2.0, 1.0), np.where(small, 1.0, 2.0)])
+    learned = heuristics.PadHeuristic(heuristics.PadDecisionTree(), random_state=0)
+    metadata = heuristics.LogMetadata(
+        "pad_mm",
+        200000,
+        (0, 0),
+        heuristics.PAD_NUMERICAL,
+        heuristics.PAD_CATEGORICAL,
+    )
+    code = heuristics.generate_code(
+        learned.fit(inputs, durations), metadata=metadata, name="PadMMLearned"
+    )
+    install(code, folder=tmp_path / "store" / "heuristics")
+    child = f"{COMPILE}\nprint(json.dumps(run(*{CASES})))"
+    assert run_child(child, tmp_path, FASTA_LEARN_HEURISTICS="1")[0] == DECIDED
 
 
 def test_artifact_counts_while_it_is_active(tmp_path):

@@ -156,14 +156,14 @@ def test_child_processes_measure_the_same(gather, tmp_path):
     assert (tmp_path / "children.txt").read_text() == gather.log.read_text()
 
 
-class Crashing(SimulatedGPU):
-    def measure(self, item, n_repetitions):
-        if item.dtype == "float32":
-            os.abort()
-        return super().measure(item, n_repetitions)
-
-
 def test_a_crash_costs_one_input(gather):
+    # Defined here, it is sent to the child by value: the child can't import tests.
+    class Crashing(SimulatedGPU):
+        def measure(self, item, n_repetitions):
+            if item.dtype == "float32":
+                os.abort()
+            return super().measure(item, n_repetitions)
+
     shapes = [GemmInput(800, 801 + i, 900, "float16") for i in range(3)]
     shapes.insert(1, GemmInput(800, 801, 900, "float32"))
     report = gather(4, benchmark=Crashing(), isolate=True, shapes=shapes)

@@ -1,3 +1,4 @@
+import functools
 import os
 import sys
 from pathlib import Path
@@ -122,17 +123,10 @@ def test_slow_products_are_called_once_for_each_repetition(on_the_cpu):
     assert gpu.n_single == 2 + 6
 
 
-@pytest.mark.parametrize(
-    ("item", "precision"),
-    [
-        (GemmInput(5, 6, 7, "float32"), "highest"),
-        (GemmInput(5, 6, 7, "float32", tf32=True), "high"),
-        (GemmInput(5, 6, 7, "bfloat16"), "high"),
-    ],
-)
-def test_precision(on_the_cpu, item, precision):
-    FakeGpu(1.0).measure(item, 1)
-    assert torch.get_float32_matmul_precision() == precision
+@pytest.mark.parametrize("tf32", [False, True])
+def test_precision_is_that_of_the_input(on_the_cpu, tf32):
+    FakeGpu(1.0).measure(GemmInput(5, 6, 7, "float32", tf32=tf32), 1)
+    assert torch.get_float32_matmul_precision() == ("high" if tf32 else "highest")
 
 
 @pytest.mark.parametrize("choice", ["orig", "pad"])
@@ -188,6 +182,32 @@ def test_only_what_torch_asks_about_is_decided(simulated_h200, all_inputs):
     ]
     found = CudaPadBenchmark(all_inputs=all_inputs).is_decided(items)
     assert found == [True, all_inputs, all_inputs]
+
+
+def test_peak_is_asked_for_at_the_precision_of_the_input(simulated_h200, monkeypatch):
+    """Torch keeps the peak of a dtype for good, at whichever precision that was."""
+    before = torch.get_float32_matmul_precision()
+    seen = []
+
+    @functools.cache
+    def peak(dtype):
+        seen.append(torch.get_float32_matmul_precision())
+        return len(seen)
+
+    monkeypatch.setattr("torch._inductor.utils.get_device_tflops", peak)
+    monkeypatch.setattr(
+        pad_mm, "is_mm_compute_bound", lambda m, k, n, dtype: peak(dtype) >= 0
+    )
+    items = [
+        GemmInput(801, 900, 1001, dtype, tf32=tf32)
+        for dtype, tf32 in 2
+        * [("float32", True), ("float16", False), ("float32", False)]
+    ]
+    try:
+        CudaPadBenchmark().is_decided(items)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert sorted(seen[-2:]) == ["high", "highest"]
 
 
 @pytest.mark.parametrize(
