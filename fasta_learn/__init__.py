@@ -50,6 +50,7 @@ _SUBPACKAGES = (
     "exceptions",
     "experiments",
     "gaussian_process",
+    "heuristics",
     "inductor",
     "model_selection",
     "oracles",

@@ -4,18 +4,43 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 import fasta_learn
-from fasta_learn._cli import _doctor, _record, _replay, _report, _search, _tune
+from fasta_learn._cli import (
+    _completion,
+    _doctor,
+    _heuristic,
+    _record,
+    _replay,
+    _report,
+    _search,
+    _tune,
+)
+from fasta_learn._cli._errors import fail, short_warnings
+from fasta_learn._cli._parsers import (
+    BAD_USAGE,
+    HelpFormatter,
+    Parser,
+    list_examples,
+    parse,
+)
 from fasta_learn._cli._text import write
 from fasta_learn.exceptions import AllConfigsFailedError, MissingExtraError
 
 # Each has add_parser(subparsers) and run(args) -> exit code, and is named after its
 # command.
-_COMMANDS = (_tune, _record, _search, _replay, _report, _doctor)
+_COMMANDS = (
+    _tune,
+    _record,
+    _search,
+    _replay,
+    _report,
+    _heuristic,
+    _doctor,
+    _completion,
+)
 
-_ALL_FAILED, _BAD_USAGE, _INTERRUPTED, _BROKEN_PIPE = 1, 2, 130, 141
+_ALL_FAILED, _INTERRUPTED, _BROKEN_PIPE = 1, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,35 +59,60 @@ def main(argv: Sequence[str] | None = None) -> int:
         interrupted; 141 if the reader of the output went away.
     """
     try:
-        status = _run(argv)
+        with short_warnings():
+            status = _run(argv)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Otherwise the interpreter fails once more when it flushes at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return _BROKEN_PIPE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
+        hint = f"; {error}" if str(error) else ""
+        write(f"fasta-learn: interrupted{hint}", sys.stderr)
         return _INTERRUPTED
     except AllConfigsFailedError as error:
-        return _fail(error, _ALL_FAILED)
+        return fail(error, _ALL_FAILED)
     except (MissingExtraError, OSError, ValueError) as error:
-        return _fail(error, _BAD_USAGE)
+        _drop_output_if_broken()
+        return fail(error, BAD_USAGE)
     return status
+
+
+def _drop_output() -> None:
+    """Write what is left nowhere; the interpreter would fail on it once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _drop_output_if_broken() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
 
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        args = _make_parser().parse_args(argv)
+        args = parse(make_parser(), argv)
     except SystemExit as end:  # after --help and --version, and for bad usage
         return int(end.code or 0)
     commands = {module.__name__.rpartition("._")[2]: module for module in _COMMANDS}
-    return commands[args.command].run(args)
+    status: int = commands[args.command].run(args)
+    return status
 
 
-def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        The parser.
+    """
+    parser = Parser(
         prog="fasta-learn",
         description="Find a fast launch config of a kernel after measuring few of "
         "them.",
+        epilog=list_examples(["search", "search --help", "doctor"]),
+        formatter_class=HelpFormatter,
     )
     parser.add_argument(
         "--version", action="version", version=f"fasta-learn {fasta_learn.__version__}"
@@ -71,21 +121,3 @@ def _make_parser() -> argparse.ArgumentParser:
     for module in _COMMANDS:
         module.add_parser(subparsers)
     return parser
-
-
-class _Parser(argparse.ArgumentParser):
-    """Refuses bad usage in one line, and abbreviations, which new options break."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **kwargs})
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(_fail(f"{message} (see '{self.prog} --help')", _BAD_USAGE))
-
-
-def _fail(error: Exception | str, status: int) -> int:
-    text = str(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        text = f"{error.filename}: {error.strerror}"
-    write(f"fasta-learn: error: {' '.join(text.split())}", sys.stderr)
-    return status

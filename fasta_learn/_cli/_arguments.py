@@ -140,3 +140,30 @@ def parse_count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return int(text)
+
+
+def parse_jobs(text: str) -> int:
+    """Read a number of parallel processes.
+
+    Parameters
+    ----------
+    text : str
+        A whole number of at least 1, or -1 for all processors.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        The text is no such number.
+    """
+    if text == "-1":
+        return -1
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a whole number of at least 1 nor -1 (all processors)"
+        )
+    return int(text)

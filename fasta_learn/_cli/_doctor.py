@@ -15,7 +15,10 @@ import joblib
 from threadpoolctl import threadpool_info
 
 import fasta_learn
+from fasta_learn._cli._files import check_writable
 from fasta_learn._cli._npu_report import write_report
+from fasta_learn._cli._parsers import add_command
+from fasta_learn._cli._terminal import line_width, paint
 from fasta_learn._cli._text import format_pairs, write
 from fasta_learn.datasets import list_pools
 from fasta_learn.inductor import _npu_hooks
@@ -47,10 +50,12 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "doctor",
-        help="show what is installed and which devices there are",
+        purpose="show what is installed and which devices there are",
         description="Show what is installed and which devices there are.",
+        examples=("doctor", "doctor --json", "doctor --report doctor.json"),
     )
     parser.add_argument(
         "--json", action="store_true", help="write it as one JSON object"
@@ -83,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     int
         0.
     """
+    if args.report is not None:
+        check_writable(args.report)
     record = examine()
     if args.report is not None:
         write_report(args.report, record, args.journal)
@@ -210,8 +217,10 @@ def _to_text(record: dict[str, Any]) -> str:
     parts = {"System": system, "Packages": packages, "Devices": devices}
     parts["TorchInductor"] = _hook_pairs(record["inductor"], record["packages"])
     parts["BLAS"] = blas or [("none", "known to threadpoolctl")]
+    width = min(88, line_width() or 88) - 2  # of the indent
     return "\n\n".join(
-        f"{title}\n{_indent(format_pairs(pairs))}" for title, pairs in parts.items()
+        f"{paint(title, 'bold')}\n{_indent(format_pairs(pairs, width=width))}"
+        for title, pairs in parts.items()
     )
 
 

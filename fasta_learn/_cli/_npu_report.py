@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fasta_learn._cli._files import write_file
 from fasta_learn.autotuner._store import find_folder
 from fasta_learn.inductor._npu_stages import stages_file
 from fasta_learn.inductor._settings import Settings, is_true
@@ -42,7 +43,7 @@ def write_report(path: str, examined: dict[str, Any], journals: Iterable[str]) -
     """
     report = {**examined, **collect(journals)}
     text = json.dumps(report, indent=1, default=str)
-    Path(path).write_text(f"{text}\n", encoding="utf-8")
+    write_file(path, f"{text}\n")
 
 
 def collect(journals: Iterable[str] = ()) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fasta_learn._cli._terminal import paint
 from fasta_learn._cli._text import (
     format_config,
     format_duration,
@@ -93,7 +94,7 @@ def to_record(outcome: Outcome) -> dict[str, Any]:
     """
     search, pool = outcome.search, outcome.recording
     best, config = search.best_duration_, search.best_config_
-    record = {
+    record: dict[str, Any] = {
         "kernel" if pool is None else "pool": outcome.name,
         "n_configs": len(outcome.configs),
         "n_measured": search.n_measured_,
@@ -108,7 +109,8 @@ def to_record(outcome: Outcome) -> dict[str, Any]:
     if pool is not None:
         record["regret"] = outcome.regret_of(best)
         record["catch"] = bool(pool.is_catch(best))
-    return _plain(record)
+    plain: dict[str, Any] = _plain(record)
+    return plain
 
 
 def to_text(outcome: Outcome, more: Sequence[tuple[str, str]] = ()) -> str:
@@ -133,7 +135,7 @@ def to_text(outcome: Outcome, more: Sequence[tuple[str, str]] = ()) -> str:
         f"budget {outcome.search.n_budget_}"
     )
     summary = format_pairs([*_summary(outcome), *more, *_journal_pairs(outcome)])
-    return "\n\n".join((headline, _rounds_table(outcome), summary))
+    return "\n\n".join((paint(headline, "bold"), _rounds_table(outcome), summary))
 
 
 def _rounds_table(outcome: Outcome) -> str:

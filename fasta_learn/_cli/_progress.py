@@ -4,6 +4,7 @@ import math
 import sys
 from typing import Any, Protocol, TextIO
 
+from fasta_learn._cli._terminal import is_dumb
 from fasta_learn._cli._text import format_duration
 
 
@@ -62,7 +63,7 @@ def make_progress() -> SearchProgress | None:
     Returns
     -------
     SearchProgress or None
-        None if standard output or standard error is not a terminal.
+        None if standard output or standard error is not a terminal, or a dumb one.
     """
     display = make_display()
     return None if display is None else SearchProgress(display)
@@ -74,14 +75,25 @@ def make_display() -> Display | None:
     Returns
     -------
     Display or None
-        None if standard output or standard error is not a terminal.
+        None if standard output or standard error is not a terminal, or a dumb one.
     """
-    if not (sys.stdout.isatty() and sys.stderr.isatty()):
+    if not is_watched():
         return None
     try:
         return RichBar(sys.stderr)
     except ImportError:
         return PlainLine(sys.stderr)
+
+
+def is_watched() -> bool:
+    """Tell whether somebody sees what is written over and over.
+
+    Returns
+    -------
+    bool
+        Whether standard output and standard error are terminals that can do so.
+    """
+    return sys.stdout.isatty() and sys.stderr.isatty() and not is_dumb()
 
 
 class RichBar:

@@ -6,6 +6,8 @@ from collections import Counter
 from typing import Any
 
 from fasta_learn._cli._arguments import parse_count, parse_seconds, parse_seed
+from fasta_learn._cli._errors import resumable
+from fasta_learn._cli._parsers import add_command
 from fasta_learn._cli._progress import Display, make_display
 from fasta_learn._cli._specs import (
     SPEC_HELP,
@@ -20,6 +22,7 @@ from fasta_learn.experiments import Recording, record_pool
 from fasta_learn.oracles import KernelSpec
 
 _INCOMPLETE = 3
+_RESUME = "the same command measures what is missing"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -30,12 +33,17 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "record",
-        help="measure whole pools of Triton kernels into pool files",
+        purpose="measure whole pools of Triton kernels into pool files",
         description="Measure all configs of Triton kernels on the GPU, and write a "
         "pool file with a card for each. Started again after an interruption, it "
         "measures only what is missing.",
+        examples=(
+            "record softmax.py:softmax matmul.py:matmul -o pools",
+            "record softmax.py:softmax -o pools --sample 300 --max-seconds 600",
+        ),
     )
     parser.add_argument("specs", nargs="+", metavar="SPEC", help=SPEC_HELP)
     parser.add_argument(
@@ -109,7 +117,7 @@ def _record(
 ) -> Recording:
     bar = _Bar(make_display())
     try:
-        with explain_failures(spec):
+        with explain_failures(spec), resumable(_RESUME):
             return record_pool(
                 spec,
                 args.output,

@@ -9,8 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from fasta_learn._cli._arguments import parse_budget, parse_count
+from fasta_learn._cli._arguments import parse_budget, parse_count, parse_jobs
+from fasta_learn._cli._errors import resumable
+from fasta_learn._cli._files import check_writable, write_file
+from fasta_learn._cli._parsers import add_command
 from fasta_learn._cli._pools import name_pools
+from fasta_learn._cli._progress import is_watched
+from fasta_learn._cli._terminal import paint
 from fasta_learn._cli._text import format_share, format_table, write
 from fasta_learn._compat import import_extra
 from fasta_learn.datasets import list_pools
@@ -28,12 +33,18 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "replay",
-        help="compare searches on recorded pools, over many seeds",
+        purpose="compare searches on recorded pools, over many seeds",
         description="Replay searches on recorded pools, over many seeds, and tell how "
         "often each finds a config within 5 % of the fastest.",
-        epilog=name_pools(),
+        examples=(
+            "replay mm_2048_2048_2048 swiglu_8M --budget 10% --seeds 3",
+            "replay swiglu_8M --search default random --seeds 3 --csv runs.csv",
+            "replay swiglu_8M --seeds 2 --budget 20 --plot regret.png",
+        ),
+        more=name_pools(),
     )
     parser.add_argument(
         "pools",
@@ -53,10 +64,11 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         choices=tuple(NAMED_SEARCHES),
         default=[name for name in NAMED_SEARCHES if name != "racing"],
-        help="the search of fasta-learn, the same with a race of its finalists at the "
-        "end, the dynamic filter of torch_npu with the constants of its code or of "
-        "its description, scaled to the budget, and random choice (default: all but "
-        "the race, which is of use with --noise)",
+        metavar="SEARCH",
+        help="default (the search of fasta-learn), racing (the same with a race of its "
+        "finalists at the end), production and reference (the dynamic filter of "
+        "torch_npu with the constants of its code or of its description, scaled to "
+        "the budget), random (default: all but racing, which is of use with --noise)",
     )
     parser.add_argument(
         "--budget",
@@ -84,7 +96,7 @@ def _add_how(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=int,
+        type=parse_jobs,
         default=1,
         metavar="N",
         help="number of parallel processes, -1 for all processors (default: 1)",
@@ -131,9 +143,10 @@ def run(args: argparse.Namespace) -> int:
     figure = None
     if args.plot is not None:
         figure = import_extra("matplotlib.figure", "plot").Figure(layout="constrained")
-        _check_writable(args.plot, figure.canvas.get_supported_filetypes())
+        _check_kind(args.plot, figure.canvas.get_supported_filetypes())
+        check_writable(args.plot)
     if args.csv is not None:
-        _check_writable(args.csv, None)
+        check_writable(args.csv)
     plan = plan_replay(
         args.pools or list_pools("original"),
         list(dict.fromkeys(args.search)),
@@ -142,33 +155,32 @@ def run(args: argparse.Namespace) -> int:
         args.max_measurements,
         args.noise,
     )
-    results = as_frame(plan, _chunks(plan, args.jobs), traces=figure is not None)
+    with resumable("nothing is kept of a replay; with fewer --seeds it is shorter"):
+        results = as_frame(plan, _chunks(plan, args.jobs), traces=figure is not None)
     write(_table(results, plan.noise))
     if args.csv is not None:
-        results.drop(columns="trace", errors="ignore").to_csv(args.csv, index=False)
+        table = results.drop(columns="trace", errors="ignore")
+        write_file(args.csv, table.to_csv(index=False))
     if figure is not None:
         plot_regret(results, figure.subplots())
         figure.savefig(args.plot)
     return 0
 
 
-def _check_writable(path: str, endings: Iterable[str] | None) -> None:
-    """Refuse before the replay what would fail after it."""
+def _check_kind(path: str, endings: Iterable[str]) -> None:
+    """Refuse before the replay what can't be drawn after it."""
     ending = Path(path).suffix[1:].lower()
-    if endings is not None and ending not in endings:
+    if ending not in endings:
         raise ValueError(
             f"{path}: can't draw a {ending or 'file without ending'}; the known kinds "
             f"are {', '.join(sorted(endings))}."
         )
-    if not Path(path).absolute().parent.is_dir():
-        raise ValueError(f"{path}: its folder does not exist; make it first.")
 
 
 def _chunks(plan: ReplayPlan, n_jobs: int) -> Iterable[Any]:
     """Run the replay, with a bar if somebody sees it and rich is installed."""
     chunks = run_chunks(plan, n_jobs, return_as="generator")
-    seen = sys.stdout.isatty() and sys.stderr.isatty()
-    if not seen or importlib.util.find_spec("rich") is None:
+    if not is_watched() or importlib.util.find_spec("rich") is None:
         return chunks
     from rich.console import Console
     from rich.progress import track
@@ -215,7 +227,8 @@ def _table(results: pd.DataFrame, noise: float) -> str:
     ]
     headline = f"{pools} pools, {n_seeds} seeds; catch: within 5 % of the fastest"
     headline += f"; noise: {noise:g} times that recorded" if noise else ""
-    return f"{headline}\n\n{format_table(_HEADER, rows)}"
+    table = format_table(_HEADER, rows, n_keys=2)
+    return f"{paint(headline, 'bold')}\n\n{table}"
 
 
 def _format_budget(budget: float | int) -> str:

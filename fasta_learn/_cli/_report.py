@@ -3,17 +3,13 @@
 import argparse
 import json
 import math
-import os
-from pathlib import Path
 from typing import Any
 
+from fasta_learn._cli._files import check_writable, write_file
+from fasta_learn._cli._parsers import add_command
+from fasta_learn._cli._terminal import paint
 from fasta_learn._cli._text import format_duration, format_table, write
 from fasta_learn.inductor._statistics import mean_ratio, read_records, summarize
-
-_EXAMPLE = """examples:
-  fasta-learn search --journal mm.jsonl
-  fasta-learn report mm.jsonl -o report.html
-"""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -24,18 +20,22 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "report",
-        help="show what a search, a replay, or live tuning of torch.compile found",
+        purpose="show what a search, a replay, or live tuning of torch.compile found",
         description="Show what a search, a replay, or live tuning of torch.compile "
         "found, as text, as JSON, or as a web page.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        examples=(
+            "search --journal mm.jsonl",
+            "report mm.jsonl",
+            "report mm.jsonl -o report.html",
+        ),
     )
     parser.add_argument(
         "file",
         metavar="FILE",
-        help="a journal, a table of results (search.results_.to_csv), the runs of "
+        help="a journal, a table of results (fasta-learn search --csv), the runs of "
         "fasta-learn replay --csv, or the file that FASTA_LEARN_STATISTICS names",
     )
     parser.add_argument(
@@ -72,10 +72,10 @@ def run(args: argparse.Namespace) -> int:
     from fasta_learn.report._text import to_text
 
     if args.output is not None:
-        _check_output(args.file, args.output)
+        check_writable(args.output, args.file)
     facts = read_facts(args.file)
     if args.output is not None:
-        Path(args.output).write_text(to_html(facts), encoding="utf-8")
+        write_file(args.output, to_html(facts))
     if args.json:
         write(json.dumps(facts, allow_nan=False))
     elif args.output is not None:
@@ -83,18 +83,9 @@ def run(args: argparse.Namespace) -> int:
     elif facts["kind"] == "statistics":
         write(_to_text(read_records(args.file)))
     else:
-        write(to_text(facts))
+        headline, end, rest = to_text(facts).partition("\n")
+        write(f"{paint(headline, 'bold')}{end}{rest}")
     return 0
-
-
-def _check_output(source: str, target: str) -> None:
-    """Refuse before the file is read what would fail after it."""
-    if os.path.exists(target) and os.path.samefile(source, target):
-        raise ValueError(
-            f"{target} is the file to be reported on; name another for the page."
-        )
-    if not Path(target).absolute().parent.is_dir():
-        raise ValueError(f"{target}: its folder does not exist; make it first.")
 
 
 def _to_text(records: list[dict[str, Any]]) -> str:
@@ -125,7 +116,7 @@ def _to_text(records: list[dict[str, Any]]) -> str:
         )
         for record in records
     ]
-    return f"{format_table(header, rows)}\n\n{summarize(records)}"
+    return f"{format_table(header, rows, n_keys=2)}\n\n{summarize(records)}"
 
 
 def _format_ratio(ratio: float) -> str:

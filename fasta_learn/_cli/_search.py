@@ -7,8 +7,15 @@ import os
 from typing import Any
 
 from fasta_learn._cli._outcome import Outcome, to_record, to_text
+from fasta_learn._cli._parsers import add_command
 from fasta_learn._cli._pools import name_pools
-from fasta_learn._cli._searching import add_search_options, fit_search, make_search
+from fasta_learn._cli._searching import (
+    add_search_options,
+    check_outputs,
+    finish,
+    fit_search,
+    make_search,
+)
 from fasta_learn._cli._text import write
 from fasta_learn.configs import Pool, read_pool
 from fasta_learn.datasets import list_pools, load_pool
@@ -25,12 +32,19 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "search",
-        help="search a recorded pool, as if its configs were measured now",
+        purpose="search a recorded pool, as if its configs were measured now",
         description="Search a recorded pool as if its configs were measured now, and "
         "compare the result with the best of the pool.",
-        epilog=name_pools(),
+        examples=(
+            "search",
+            "search attn_16_4096_128 --budget 10% --seed 3",
+            "search swiglu_8M --stop-at 95% --json",
+            "search --journal mm.jsonl --csv mm.csv",
+        ),
+        more=name_pools(),
     )
     parser.add_argument(
         "pool",
@@ -65,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     OSError, ValueError
         The pool or the journal can't be used.
     """
+    check_outputs(args)
     pool = _find_pool(args.pool)
     oracle: BaseOracle = RecordedOracle.from_pool(pool)
     if args.journal is not None:
@@ -76,8 +91,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if math.isfinite(search.best_duration_) or args.json:
         write(json.dumps(to_record(outcome)) if args.json else to_text(outcome))
-    if failure is not None:
-        raise failure
+    finish(outcome, args, failure)
     return 0
 
 

@@ -5,13 +5,19 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+
 from fasta_learn._cli._arguments import (
     parse_budget,
     parse_probability,
     parse_seconds,
     parse_seed,
 )
+from fasta_learn._cli._errors import resumable
+from fasta_learn._cli._files import check_writable, write_file
+from fasta_learn._cli._outcome import Outcome
 from fasta_learn._cli._progress import make_progress
+from fasta_learn.configs import config_to_dict
 from fasta_learn.exceptions import AllConfigsFailedError
 from fasta_learn.oracles import BaseOracle
 from fasta_learn.search import (
@@ -48,6 +54,12 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     _add_ends(parser)
     parser.add_argument(
         "--json", action="store_true", help="write the result as one JSON object"
+    )
+    parser.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="write every measurement and its config to a CSV file, of which "
+        "'fasta-learn report' makes a page",
     )
 
 
@@ -143,3 +155,77 @@ def fit_search(
     elif not search.n_measured_:
         failure = AllConfigsFailedError("the time was up before any config ran.")
     return seconds, reason, failure
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Refuse a table that can't be written, before the search.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The parsed options of `add_search_options`.
+
+    Raises
+    ------
+    ValueError
+        It can't be written, or is the journal.
+    """
+    if args.csv is not None:
+        check_writable(args.csv, args.journal)
+
+
+def finish(
+    outcome: Outcome, args: argparse.Namespace, failure: BaseException | None
+) -> None:
+    """Write the table of a search, and raise what has cut it short.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        The search.
+    args : argparse.Namespace
+        The parsed options of `add_search_options`.
+    failure : BaseException or None
+        As from `fit_search`.
+
+    Raises
+    ------
+    BaseException
+        The failure. Of a KeyboardInterrupt, the message says how to go on.
+    OSError
+        The table can't be written.
+    """
+    if args.csv is not None:
+        write_file(args.csv, _to_table(outcome).to_csv(index=False))
+    if failure is None:
+        return
+    with resumable(resume_hint(args)):
+        raise failure
+
+
+def resume_hint(args: argparse.Namespace) -> str:
+    """Tell how an interrupted search goes on.
+
+    Parameters
+    ----------
+    args : argparse.Namespace
+        The parsed options of `add_search_options`.
+
+    Returns
+    -------
+    str
+        A phrase.
+    """
+    if args.journal is None:
+        return "with --journal FILE, the same command could go on from here"
+    return f"the same command goes on from {args.journal}"
+
+
+def _to_table(outcome: Outcome) -> pd.DataFrame:
+    """Return the measurements in order, each with its config."""
+    results = outcome.search.results_
+    measured = [config_to_dict(outcome.configs[i]) for i in results["index"]]
+    configs = pd.DataFrame(measured, index=results.index)
+    # A parameter may be called as a column of the results is.
+    clashes = {n: f"{n}_parameter" for n in configs if n in results.columns}
+    return results.join(configs.rename(columns=clashes))

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
+from fasta_learn._cli._terminal import line_width
 from fasta_learn.configs._keys import LAUNCH_OPTIONS
 
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (0.0, "ns"))
@@ -105,7 +106,9 @@ def format_launch(config: Mapping[str, Any]) -> str:
     return f"triton.Config({', '.join(arguments)})"
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, n_keys: int = 1
+) -> str:
     """Return a table with columns aligned to the right.
 
     Parameters
@@ -114,35 +117,62 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         Names of the columns.
     rows : sequence of sequences of str
         The cells.
+    n_keys : int, default=1
+        How many columns say what a row is about. On a terminal that is too narrow, the
+        other columns are in several tables, each of which begins with these.
 
     Returns
     -------
     str
         Lines, the header first.
     """
-    lines = [header, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    columns = list(zip(header, *rows, strict=True))
+    blocks = _split(columns, n_keys, line_width())
+    return "\n\n".join(_align(block) for block in blocks)
+
+
+def _split(
+    columns: list[tuple[str, ...]], n_keys: int, width: int | None
+) -> list[list[tuple[str, ...]]]:
+    """Share out the columns over tables of at most a width."""
+    keys, blocks = columns[:n_keys], [columns[:n_keys]]
+    for column in columns[n_keys:]:
+        block = [*blocks[-1], column]
+        if width is not None and _width(block) > width and len(blocks[-1]) > n_keys:
+            block = [*keys, column]
+            blocks.append(block)
+        blocks[-1] = block
+    return blocks
+
+
+def _width(columns: list[tuple[str, ...]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in columns) - 2
+
+
+def _align(columns: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in columns]
     return "\n".join(
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
+        for line in zip(*columns, strict=True)
     )
 
 
-def format_pairs(pairs: Sequence[tuple[str, str]], *, width: int = 88) -> str:
+def format_pairs(pairs: Sequence[tuple[str, str]], *, width: int | None = None) -> str:
     """Return names and texts in two columns.
 
     Parameters
     ----------
     pairs : sequence of (str, str)
         Names and texts. Long texts are wrapped.
-    width : int, default=88
-        Columns of a line.
+    width : int, default=None
+        Columns of a line; by default 88, or those of a narrower terminal.
 
     Returns
     -------
     str
         Lines.
     """
+    width = min(88, line_width() or 88) if width is None else width
     margin = max(len(name) for name, _ in pairs) + 2
     return "\n".join(
         textwrap.fill(

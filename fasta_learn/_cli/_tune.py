@@ -7,7 +7,14 @@ from typing import Any
 
 from fasta_learn._cli._meter import MeteredOracle
 from fasta_learn._cli._outcome import Outcome, to_record, to_text
-from fasta_learn._cli._searching import add_search_options, fit_search, make_search
+from fasta_learn._cli._parsers import add_command
+from fasta_learn._cli._searching import (
+    add_search_options,
+    check_outputs,
+    finish,
+    fit_search,
+    make_search,
+)
 from fasta_learn._cli._specs import (
     SPEC_HELP,
     add_spec_options,
@@ -30,11 +37,17 @@ def add_parser(subparsers: Any) -> None:
     subparsers : object
         What `argparse.ArgumentParser.add_subparsers` answers.
     """
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "tune",
-        help="find a fast config of a Triton kernel by measuring on the GPU",
+        purpose="find a fast config of a Triton kernel by measuring on the GPU",
         description="Find a fast config of a Triton kernel by compiling and measuring "
         "some of its configs on the GPU.",
+        examples=(
+            "tune softmax.py:softmax --set rows=8192 --budget 10%",
+            "tune softmax.py:softmax --devices 0,1 --journal softmax.jsonl",
+            "tune 'softmax.py:softmax(rows=512)' --csv results.csv --json",
+        ),
     )
     parser.add_argument("spec", metavar="SPEC", help=SPEC_HELP)
     add_spec_options(parser)
@@ -65,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     OSError, ValueError
         The spec, the device or the journal can't be used.
     """
+    check_outputs(args)
     spec = load_spec(args.spec, args.settings)
     search = make_search(args)
     with open_oracle(spec, oracle_options(args)) as inner:
@@ -79,9 +93,8 @@ def run(args: argparse.Namespace) -> int:
         write(json.dumps(_to_record(outcome, meter)))
     elif math.isfinite(search.best_duration_):
         write(_to_text(outcome, meter))
-    if failure is not None:
-        with explain_failures(spec):
-            raise failure
+    with explain_failures(spec):
+        finish(outcome, args, failure)
     return 0
 
 

@@ -9,6 +9,13 @@ from fasta_learn._cli import main
 from fasta_learn.oracles import _triton_device
 
 
+@pytest.fixture(autouse=True)
+def plain_output(monkeypatch):
+    """Have no colours, whatever the environment of the tests wants."""
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
 class Command:
     """Runs a command in this process, and reads what it writes."""
 

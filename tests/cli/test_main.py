@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from importlib.metadata import entry_points
 
 import pytest
@@ -55,8 +56,8 @@ def test_bad_usage_is_one_line_that_points_to_the_help(capsys, arguments, messag
 
 def test_system_error_names_the_file(capsys, tmp_path):
     assert main(["search", str(tmp_path / "none.csv")]) == 2
-    expected = f"fasta-learn: error: {tmp_path}/none.csv: No such file or directory"
-    assert error_line(capsys) == expected
+    expected = f"{tmp_path}/none.csv: No such file or directory; check the path"
+    assert error_line(capsys) == f"fasta-learn: error: {expected}"
 
 
 def test_unexpected_errors_are_not_hidden(monkeypatch):
@@ -68,12 +69,26 @@ def test_unexpected_errors_are_not_hidden(monkeypatch):
         main(["doctor"])
 
 
-def test_interrupt_is_130(monkeypatch):
+def test_warning_is_one_line(monkeypatch):
+    lines = []
+
+    def warn(args):
+        lines.append(warnings.formatwarning("two\nlines", UserWarning, "a.py", 1))
+        return 0
+
+    monkeypatch.setattr(_cli._doctor, "run", warn)
+    assert main(["doctor"]) == 0
+    assert lines == ["fasta-learn: warning: two lines\n"]
+    assert warnings.formatwarning("a", UserWarning, "a.py", 1).startswith("a.py:1")
+
+
+def test_interrupt_is_130(monkeypatch, capsys):
     def interrupt(args):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_cli._doctor, "run", interrupt)
     assert main(["doctor"]) == 130
+    assert error_line(capsys) == "fasta-learn: interrupted"
 
 
 def test_module_exits_with_the_code(run_command):

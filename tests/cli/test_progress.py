@@ -13,11 +13,11 @@ pty = pytest.importorskip("pty")
 MAIN = "from fasta_learn._cli import main; sys.exit(main(['search', 'swiglu_8M']))"
 
 
-def run_on_terminal(code):
+def run_on_terminal(code, **variables):
     """What a Python process writes to a terminal, and its exit code."""
     master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", **variables}
+    for name in ("TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         environment.pop(name, None)
     process = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -62,6 +62,7 @@ def test_display_stops_when_the_search_fails(recorder):
 
 @pytest.mark.parametrize("terminals", [(False, False), (True, False), (False, True)])
 def test_nothing_is_shown_unless_both_outputs_are_terminals(monkeypatch, terminals):
+    monkeypatch.setenv("TERM", "xterm")
     for stream, is_terminal in zip((sys.stdout, sys.stderr), terminals, strict=True):
         monkeypatch.setattr(stream, "isatty", lambda answer=is_terminal: answer)
     assert make_progress() is None
@@ -79,8 +80,21 @@ def test_bar_on_a_terminal():
 
 def test_plain_line_on_a_terminal_without_rich():
     output, status = run_on_terminal(
-        f"import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; {MAIN}"
+        f"import sys; sys.modules['rich'] = sys.modules['rich.console'] = None; {MAIN}",
+        NO_COLOR="1",
     )
     assert status == 0
     assert "\r\x1b[Kmeasured 28/28  best 17." in output
     assert "\r\x1b[Kswiglu_8M: 140 configs" in output
+
+
+def test_nothing_moves_on_a_dumb_terminal():
+    output, status = run_on_terminal(f"import sys; {MAIN}", TERM="dumb")
+    assert status == 0
+    assert output.startswith("swiglu_8M: 140 configs")
+    assert "\x1b" not in output
+
+
+def test_headline_is_bold_on_a_terminal():
+    output, _ = run_on_terminal(f"import sys; {MAIN}")
+    assert "\x1b[1mswiglu_8M: 140 configs, 3 parameters, budget 28\x1b[0m" in output

@@ -99,7 +99,7 @@ def test_folder_is_one_line(run_report, tmp_path):
 def test_page_never_replaces_its_source(run_report, journal):
     before = journal.read_bytes()
     captured = run_report(journal, "-o", journal, status=2)
-    check_error(captured, "name another for the page")
+    check_error(captured, "name another for the output")
     assert journal.read_bytes() == before
 
 

@@ -2,6 +2,7 @@ import signal
 
 import pytest
 
+from fasta_learn._cli import main
 from fasta_learn.oracles import RecordedOracle
 
 # -- Journal
@@ -121,6 +122,22 @@ def test_interrupted_search_writes_the_best_so_far(
     out = run_search.text("swiglu_8M", status=130)
     assert run_search.parse_table(out)[-1][1] == str(n_measurements)
     assert run_search.parse_summary(out)["stopped"].strip().startswith("interrupted")
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ([], "with --journal FILE, the same command could go on from here"),
+        (["--journal", "runs.jsonl"], "the same command goes on from runs.jsonl"),
+    ],
+)
+def test_interrupt_says_how_to_go_on(
+    capsys, tmp_path, monkeypatch, interrupt_after, options, hint
+):
+    monkeypatch.chdir(tmp_path)
+    interrupt_after(20)
+    assert main(["search", "swiglu_8M", *options]) == 130
+    assert capsys.readouterr().err == f"fasta-learn: interrupted; {hint}\n"
 
 
 def test_interrupted_search_writes_json(run_search, interrupt_after):
