@@ -136,14 +136,18 @@ def predictions(records: list[Record], learned: Learned | None) -> dict[str, Any
     }
 
 
-def _median_error(predicted: NDArray, measured: NDArray) -> float | None:
+def _median_error(
+    predicted: NDArray[np.float64], measured: NDArray[np.float64]
+) -> float | None:
     positive = measured > 0
     if not positive.any():
         return None
     return float(np.median(np.abs(predicted[positive] / measured[positive] - 1)))
 
 
-def _rank_correlation(predicted: NDArray, measured: NDArray) -> float | None:
+def _rank_correlation(
+    predicted: NDArray[np.float64], measured: NDArray[np.float64]
+) -> float | None:
     if len(measured) < _FEWEST or np.ptp(predicted) == 0 or np.ptp(measured) == 0:
         return None
     return float(spearmanr(predicted, measured).statistic)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fasta_learn.inductor._statistics import mean_ratio, read_records, summarize
 from fasta_learn.report._measured import search_facts
+from fasta_learn.report._notebook import Facts
 from fasta_learn.report._records import read_journal
 from fasta_learn.report._tables import (
     REPLAY_MUST,
@@ -38,7 +39,7 @@ def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
     dict
         What strict JSON can hold; None stands for what is unknown or infinite. "kind"
         is "journal", "results", "replay" or "statistics", "file" the name of the file.
-        Durations are in ms.
+        Durations are in ms. A notebook shows the page of `to_html` in their place.
 
     Raises
     ------
@@ -74,8 +75,7 @@ def read_facts(path: str | os.PathLike[str]) -> dict[str, Any]:
             "it, or write it anew."
         ) from error
     head = {"kind": kind, "file": Path(path).name}
-    plain: dict[str, Any] = to_plain({**head, **facts})
-    return plain
+    return Facts(to_plain({**head, **facts}))
 
 
 def _kind_of(path: str | os.PathLike[str]) -> str:

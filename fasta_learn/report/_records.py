@@ -140,8 +140,9 @@ def _flat(values: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
 
 def _name(about: dict[str, Any]) -> str:
     for key in ("kernel", "kernel.name", "name"):
-        if isinstance(about.get(key), str) and about[key]:
-            return about[key]
+        name = about.get(key)
+        if isinstance(name, str) and name:
+            return name
     return ""
 
 

@@ -258,4 +258,7 @@ def spread(n: int, most: int) -> list[int]:
     """
     if n <= most:
         return list(range(n))
-    return np.unique(np.linspace(0, n - 1, most).round().astype(int)).tolist()
+    spread: list[int] = np.unique(
+        np.linspace(0, n - 1, most).round().astype(int)
+    ).tolist()
+    return spread

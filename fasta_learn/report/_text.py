@@ -96,4 +96,4 @@ def _replay(facts: dict[str, Any]) -> str:
         f"{facts['n_runs']} runs on {facts['n_pools']} pools with {facts['n_seeds']} "
         f"seeds, {facts['n_missed']} of them without a catch"
     )
-    return f"{headline}\n\n{format_table(header, rows)}"
+    return f"{headline}\n\n{format_table(header, rows, n_keys=2)}"

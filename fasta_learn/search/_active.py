@@ -22,7 +22,7 @@ from fasta_learn.search._parameters import (
     find_open_proposals,
 )
 from fasta_learn.search._racing import Racing
-from fasta_learn.search._report import report_round
+from fasta_learn.search._reporter import make_reporter
 from fasta_learn.search._schedule import Schedule
 from fasta_learn.search._source import Source, make_source
 from fasta_learn.search._target import TRANSFORMS
@@ -86,7 +86,8 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
     random_state : int, RandomState instance or None, default=None
         Seed of every random choice; with an int the search is repeatable.
     verbose : int, default=0
-        With 1, `fit` writes a line to the standard error for each round.
+        With 1, `fit` writes a line to the standard error for each round; a notebook
+        shows the last of them.
 
     Attributes
     ----------
@@ -123,9 +124,8 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
     summary_ : dict
         The record of the whole search: n_configs, n_features, budget_class, path
         ("coverage" if configs were drawn at random for want of a surrogate, else
-        "model"), n_measured,
-        savings, n_rounds, best_duration (ms), stop_reason, confidence,
-        confidence_label and overhead_seconds (time spent on decisions).
+        "model"), n_measured, savings, n_rounds, best_duration (ms), stop_reason,
+        confidence, confidence_label and overhead_seconds (time spent on decisions).
     best_estimator_ : regressor
         The surrogate, fitted to all measurements.
     n_features_in_ : int
@@ -164,7 +164,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
     {'BLOCK_M': 128, 'BLOCK_N': 64}
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "budget": [
             Interval(Integral, 1, None, closed="left"),
@@ -269,6 +269,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         engine = self._engine
         limit = max(engine.n_total, engine.plan.n_coverage)
         root = self._init_callback_context(max_subtasks=limit)
+        report = make_reporter(self.verbose, engine.n_total)
 
         def announce() -> None:
             task = root.subcontext(task_name="measure")
@@ -280,8 +281,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         try:
             for ended in Schedule(engine, source, self.propose).run(announce):
                 self._sync()
-                for record in ended if self.verbose else ():
-                    report_round(record, engine.n_total)
+                report(ended)
         finally:
             self._sync()
         root.call_on_fit_task_end(estimator=self, X=X)

@@ -14,6 +14,7 @@ from fasta_learn._compat import validate_data
 from fasta_learn.configs._tables import holds_configs, is_named_frame
 from fasta_learn.search._budget import plan_budget
 from fasta_learn.search._engine import SearchEngine
+from fasta_learn.search._html import SearchHTMLMixin
 from fasta_learn.search._ledger import check_results
 from fasta_learn.search._parameters import find_init_configs, make_policies
 from fasta_learn.search._prior import (
@@ -26,7 +27,7 @@ from fasta_learn.search._report import summarize
 from fasta_learn.search._space import PoolSpace, default_vectorizer
 
 
-class BaseSearch(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class BaseSearch(SearchHTMLMixin, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """Opens a pool, keeps the engine of the search, and shows what it knows."""
 
     _engine: SearchEngine
