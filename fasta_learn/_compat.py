@@ -10,10 +10,12 @@ from sklearn.utils._param_validation import (
     InvalidParameterError,
     Options,
     StrOptions,
+    validate_params,
 )
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _check_sample_weight,
+    _num_features,
     validate_data,
 )
 
@@ -33,9 +35,11 @@ __all__ = [
     "_check_feature_names_in",
     "_check_sample_weight",
     "_fit_context",
+    "_num_features",
     "cloudpickle",
     "import_extra",
     "validate_data",
+    "validate_params",
 ]
 
 

@@ -21,19 +21,19 @@ def autotune(
     prune_configs_by: dict[str, Any] | None = None,
     reset_to_zero: list[str] | None = None,
     restore_value: list[str] | None = None,
-    pre_hook: Callable | None = None,
-    post_hook: Callable | None = None,
+    pre_hook: Callable[..., Any] | None = None,
+    post_hook: Callable[..., Any] | None = None,
     warmup: int | None = None,
     rep: int | None = None,
     use_cuda_graph: bool = False,
-    do_bench: Callable | None = None,
+    do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
     *,
     search: ActiveConfigSearch | None = None,
     store: bool | str | os.PathLike[str] = True,
     frozen: bool | None = None,
     isolate: bool = False,
-    check: Callable | Mapping[str, Any] | None = None,
+    check: Callable[..., Any] | Mapping[str, Any] | None = None,
     timing: "TimingPlan | None" = None,
 ) -> Callable[[Any], Any]:
     """Tune a Triton kernel, as ``triton.autotune``, after measuring few configs.
@@ -163,7 +163,7 @@ def autotune(
     return decorate
 
 
-def _as_triton(config: Any, make: Callable) -> Any:
+def _as_triton(config: Any, make: Callable[..., Any]) -> Any:
     if not isinstance(config, Mapping):
         if not hasattr(config, "all_kwargs"):
             raise TypeError(

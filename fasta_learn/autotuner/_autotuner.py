@@ -25,18 +25,18 @@ class SearchingAutotuner:
     arg_names: list[str]
     keys: list[str]
     configs: list[Any]
-    cache: dict[tuple, Any]
+    cache: dict[tuple[Any, ...], Any]
     nargs: dict[str, Any] | None
-    pre_hook: Callable
-    post_hook: Callable
+    pre_hook: Callable[..., Any]
+    post_hook: Callable[..., Any]
     user_defined_pre_hook: bool
     user_defined_post_hook: bool
     reset_to_zero: list[str]
     restore_value: list[str]
-    prune_configs: Callable
+    prune_configs: Callable[..., Any]
     best_config: Any
-    _bench: Callable
-    _do_bench: Callable | None
+    _bench: Callable[..., Any]
+    _do_bench: Callable[..., Any] | None
 
     def __init__(self, *args: Any, settings: Settings, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,7 +47,7 @@ class SearchingAutotuner:
         # Triton asks check_disk_cache only then. Its interpreter measures nothing.
         self.cache_results = not self.knobs.runtime.interpret
         # Keys whose config is a guess, for want of measurements.
-        self.guessed: set[tuple] = set()
+        self.guessed: set[tuple[Any, ...]] = set()
         self._calls = threading.local()
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -117,7 +117,7 @@ class SearchingAutotuner:
             self._end_call()
         return self.best_config
 
-    def _key_of(self, values: Mapping[str, Any]) -> tuple:
+    def _key_of(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the key of a call, as Triton's ``run`` makes it."""
         known = {name: v for name, v in values.items() if name in self.arg_names}
         key = [known[name] for name in self.keys if name in known]
@@ -125,7 +125,7 @@ class SearchingAutotuner:
         return tuple(key)
 
     def check_disk_cache(
-        self, tuning_key: tuple, configs: Sequence[Any], bench_fn: Any
+        self, tuning_key: tuple[Any, ...], configs: Sequence[Any], bench_fn: Any
     ) -> bool:
         """Decide about a key: by the store, by a search, or by what is nearest.
 
@@ -149,7 +149,7 @@ class SearchingAutotuner:
                 return True
             return Tuning(self, tuning_key, configs, args, kwargs).decide()
 
-    def pass_once(self, key: tuple) -> bool:
+    def pass_once(self, key: tuple[Any, ...]) -> bool:
         """Let the config of a key hold for the present call only.
 
         Parameters

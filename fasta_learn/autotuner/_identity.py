@@ -147,7 +147,7 @@ def describe(value: Any) -> Any:
     return type(value).__qualname__ if " at 0x" in text else text
 
 
-def _describe_function(function: Callable) -> list[str]:
+def _describe_function(function: Callable[..., Any]) -> list[str]:
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):

@@ -40,7 +40,7 @@ class WatchedOracle(OracleWrapper):
         yield from self._watch(self.oracle.remeasure_each, configs)
 
     def _watch(
-        self, measure_each: Callable, configs: Iterable[Any]
+        self, measure_each: Callable[..., Any], configs: Iterable[Any]
     ) -> Iterator[Measurement]:
         keys: list[str] = []
 

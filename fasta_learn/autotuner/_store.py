@@ -235,7 +235,7 @@ class KernelStore:
 
     def _read(self, path: Path) -> dict[str, Any] | None:
         try:
-            decision = json.loads(path.read_text("utf-8"))
+            decision: dict[str, Any] = json.loads(path.read_text("utf-8"))
             if decision["version"] != _VERSION:
                 return None
             if not isinstance(decision["winner"], str):

@@ -127,9 +127,9 @@ class Tuning:
     def __init__(
         self,
         tuner: "SearchingAutotuner",
-        key: tuple,
+        key: tuple[Any, ...],
         configs: Sequence[Any],
-        args: tuple,
+        args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> None:
         self._tuner, self._settings = tuner, tuner.settings

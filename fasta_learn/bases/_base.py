@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted
 
 from fasta_learn._compat import _check_feature_names_in, _fit_context, validate_data
@@ -44,7 +45,7 @@ class BaseBasis(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
            [1. , 0.5]])
     """
 
-    _parameter_constraints: dict = {}
+    _parameter_constraints: dict[str, Any] = {}
 
     @abstractmethod
     def n_terms(self, n_features: int) -> int:
@@ -62,7 +63,7 @@ class BaseBasis(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def _expand(self, X: NDArray) -> NDArray:
+    def _expand(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Expand checked rows; see the class for the contract."""
 
     @abstractmethod
@@ -93,7 +94,7 @@ class BaseBasis(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         validate_data(self, X, dtype=FLOAT_DTYPES)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray:
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Expand the features into the columns of the basis.
 
         Parameters
@@ -134,7 +135,7 @@ class BaseBasis(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
         names = _check_feature_names_in(self, input_features)
         return np.asarray(self._term_names([str(name) for name in names]), dtype=object)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -46,7 +46,7 @@ class FourierBasis(BaseBasis):
         """
         return 1 + 5 * n_features
 
-    def _expand(self, X: NDArray) -> NDArray:
+    def _expand(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         n_samples, n_features = X.shape
         terms = np.empty((self.n_terms(n_features), n_samples), dtype=X.dtype)
         terms[0] = 1

@@ -19,7 +19,7 @@ class NestedPolynomialBasis(BaseBasis):
 
     _n_blocks: int
 
-    def _expand(self, X: NDArray) -> NDArray:
+    def _expand(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         n_samples, n_features = X.shape
         # Terms are rows here, so that every product reads and writes whole runs.
         terms = np.empty((self.n_terms(n_features), n_samples), dtype=X.dtype)
@@ -46,13 +46,13 @@ class NestedPolynomialBasis(BaseBasis):
         return list(chain.from_iterable(blocks[: self._n_blocks]))
 
 
-def _fill_squares(terms: NDArray, n_features: int, start: int) -> int:
+def _fill_squares(terms: NDArray[np.float64], n_features: int, start: int) -> int:
     stop = start + n_features
     np.square(terms[1 : 1 + n_features], out=terms[start:stop])
     return stop
 
 
-def _fill_pairs(terms: NDArray, n_features: int, start: int) -> int:
+def _fill_pairs(terms: NDArray[np.float64], n_features: int, start: int) -> int:
     linear = terms[1 : 1 + n_features]
     for i in range(n_features - 1):
         stop = start + n_features - 1 - i
@@ -61,7 +61,7 @@ def _fill_pairs(terms: NDArray, n_features: int, start: int) -> int:
     return start
 
 
-def _fill_cubic(terms: NDArray, n_features: int, start: int) -> int:
+def _fill_cubic(terms: NDArray[np.float64], n_features: int, start: int) -> int:
     linear = terms[1 : 1 + n_features]
     squares = terms[1 + n_features : 1 + 2 * n_features]
     pairs = terms[1 + 2 * n_features : start]

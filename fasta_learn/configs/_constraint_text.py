@@ -86,7 +86,8 @@ class _Compiler:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
             raise self._refuse(node)
-        return method(node)
+        evaluate: _Evaluate = method(node)
+        return evaluate
 
     def _constant(self, node: ast.Constant) -> _Evaluate:
         value = node.value

@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def choose_log2(
     values: np.ndarray,
     names: Sequence[str],
-    numeric: np.ndarray,
+    numeric: NDArray[np.bool_],
     log2: bool | str | Sequence[str],
     known: AbstractSet[str],
-) -> np.ndarray:
+) -> NDArray[np.bool_]:
     """Decide which columns are replaced by their logarithm.
 
     Parameters
@@ -40,7 +41,7 @@ def choose_log2(
     """
     if isinstance(log2, str):
         ratio_like = [acts_by_ratio(column) for column in values.T]
-        return numeric & np.array(ratio_like, dtype=bool)
+        return np.array(ratio_like, dtype=bool) & numeric
     if isinstance(log2, (bool, np.bool_)):
         chosen = numeric & bool(log2)
     else:
@@ -57,10 +58,10 @@ def choose_log2(
 
 def _named(
     names: Sequence[str],
-    numeric: np.ndarray,
+    numeric: NDArray[np.bool_],
     wanted: Sequence[str],
     known: AbstractSet[str],
-) -> np.ndarray:
+) -> NDArray[np.bool_]:
     categories = {n for n, number in zip(names, numeric, strict=True) if not number}
     for name in wanted:
         if name not in known or name in categories:

@@ -265,13 +265,14 @@ def read_pool(path: str | os.PathLike[str], *, name: str | None = None) -> Pool:
     ({'BLOCK': 64}, ['ok', 'failed'])
     """
     path = Path(path)
+    data = path.read_bytes()
     kind = _kind(path)
     if kind not in _READERS:
         raise PoolFormatError(
             f"{path}: unknown kind of pool file; the known kinds are "
             f"{', '.join(_READERS)} (the last two are caches of Kernel Tuner)."
         )
-    parts = _READERS[kind](path.read_bytes(), str(path))
+    parts = _READERS[kind](data, str(path))
     return _pool(parts, path.name[: -len(kind)] if name is None else name)
 
 

@@ -83,7 +83,10 @@ def read_csv(data: bytes, file: str) -> PoolParts:
     except csv.Error as error:
         raise PoolFormatError(f"{file}, line {reader.line_num}: {error}.") from error
     if not header:
-        raise PoolFormatError(f"{file}: the file is empty.")
+        raise PoolFormatError(
+            f"{file}: the file is empty; a pool has a line of column names, one of "
+            "them 'duration_ms', and a line for each config."
+        )
     columns = {name: [row[i] for row in cells] for i, name in enumerate(header)}
     return Table(file, columns, rows).to_parts()
 
@@ -217,4 +220,5 @@ def as_parquet(frame: pd.DataFrame) -> bytes:
             ) from error
     sink = arrow.BufferOutputStream()
     parquet.write_table(arrow.table(arrays), sink)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

@@ -79,7 +79,7 @@ class ConfigPruner(TransformerMixin, BaseEstimator):
     [{'XBLOCK': 256, 'XBLOCK_SUB': 64}]
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "max_circle_num": [Interval(Real, 1, None, closed="left")],
         "min_sub_numel": [Interval(Real, 0, None, closed="left")],
         "max_configs": [Interval(Integral, 2, None, closed="left")],
@@ -178,7 +178,7 @@ class ConfigPruner(TransformerMixin, BaseEstimator):
             `y` is given and configs would be dropped.
         """
         configs = check_named(X)
-        kept = self.fit(configs).transform(configs)
+        kept: list[Any] = self.fit(configs).transform(configs)
         if y is not None and len(kept) < len(configs):
             raise ValueError(
                 f"ConfigPruner keeps {len(kept)} of {len(configs)} configs, but a "
@@ -203,7 +203,7 @@ class ConfigPruner(TransformerMixin, BaseEstimator):
         return self
 
     def _prune(self, tiles: list[_Tile]) -> list[_Tile]:
-        first: dict[tuple, _Tile] = {}
+        first: dict[tuple[Any, ...], _Tile] = {}
         for tile in tiles:
             if tile.circles <= self.max_circle_num and tile.numel >= self.min_sub_numel:
                 first.setdefault((tile.circles, tile.pattern), tile)

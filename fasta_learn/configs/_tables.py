@@ -111,7 +111,8 @@ def frame_to_configs(X: Any) -> list[dict[str, Any]]:
 def _column_values(column: Any) -> list[Any]:
     if isinstance(column, pd.Series) and not pd.api.types.is_numeric_dtype(column):
         column = column.astype(object).where(column.notna(), None)
-    return column.to_list()
+    values: list[Any] = column.to_list()
+    return values
 
 
 def kind_of(configs: Sequence[Mapping[str, Any]], name: str) -> str:

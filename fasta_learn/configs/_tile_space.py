@@ -303,28 +303,28 @@ def _checked_values(name: Any, values: Any) -> list[Any]:
             f"the values of {name!r} must be a list, got {values!r}; write "
             f"[{values!r}] for a single value."
         )
-    values = [config_to_dict({name: value})[name] for value in values]
-    if not values:
+    checked = [config_to_dict({name: value})[name] for value in values]
+    if not checked:
         raise ValueError(f"the parameter {name!r} has no values; give it at least one.")
-    repeated = duplicates(config_key({name: value}) for value in values)
+    repeated = duplicates(config_key({name: value}) for value in checked)
     if repeated:
         raise ValueError(
-            f"the parameter {name!r} has the value {values[repeated[0][0]]!r} twice."
+            f"the parameter {name!r} has the value {checked[repeated[0][0]]!r} twice."
         )
-    return values
+    return checked
 
 
 def _checked_constraints(constraints: Any) -> list[Constraint]:
     if isinstance(constraints, str) or callable(constraints):
         raise TypeError(f"constraints must be a list; write [{constraints!r}].")
-    constraints = list(constraints)
-    for position, item in enumerate(constraints):
+    checked: list[Constraint] = list(constraints)
+    for position, item in enumerate(checked):
         if not isinstance(item, str) and not callable(item):
             raise TypeError(
                 f"constraints[{position}] must be text or a callable that takes a "
                 f"config, got {item!r}."
             )
-    return constraints
+    return checked
 
 
 def _as_check(

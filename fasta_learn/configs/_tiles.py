@@ -100,12 +100,13 @@ def _is_sub_block(name: str) -> bool:
 
 def _positive(value: Any, name: str, where: str) -> int:
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and value > 0):
+    size: int = value
+    if not (number and size > 0):
         raise ValueError(
             f"{where}[{name!r}] is {value!r}; the size of a block must be a "
             "positive number."
         )
-    return value
+    return size
 
 
 def count_circles(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -101,7 +102,7 @@ class ConfigVectorizer(TransformerMixin, BaseEstimator):
     [{'BLOCK_M': 256, 'num_warps': 4, 'num_stages': 3}]
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "log2": ["boolean", StrOptions({"auto"}), list, tuple],
         "ignore": [list, tuple],
         "boolean": ["boolean"],
@@ -248,11 +249,11 @@ class ConfigVectorizer(TransformerMixin, BaseEstimator):
                 "X holds configs with named parameters, but the vectorizer was "
                 "fitted on a matrix; pass a matrix with the same columns."
             )
-        X = validate_data(
+        matrix: NDArray[np.float64] = validate_data(
             self, X, reset=False, dtype=np.float64, ensure_all_finite=False
         )
-        check_finite_matrix(X)
-        return X
+        check_finite_matrix(matrix)
+        return matrix
 
     def _apply_log2(self, values: np.ndarray) -> np.ndarray:
         logged = ~np.isnan(self._floors)
@@ -330,7 +331,7 @@ class ConfigVectorizer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if self._fitted_on_matrix:
-            names = _check_feature_names_in(self, input_features)
+            names: NDArray[np.object_] = _check_feature_names_in(self, input_features)
             return names[[index for index, _ in self._columns]]
         if hasattr(self, "feature_names_in_"):
             _check_feature_names_in(self, input_features)

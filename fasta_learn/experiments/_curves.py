@@ -1,6 +1,7 @@
 """Regret after each measurement."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -74,10 +75,10 @@ def _longest(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 # Number of measurements at each point of the grid, for a pool of this size.
-_Count = Callable[[NDArray, int], NDArray]
+_Count = Callable[[NDArray[Any], int], NDArray[Any]]
 
 
-def _axis(runs: pd.DataFrame, against: str) -> tuple[str, NDArray, _Count]:
+def _axis(runs: pd.DataFrame, against: str) -> tuple[str, NDArray[Any], _Count]:
     if against == "number":
         numbers = np.arange(1, int(runs["n_measured"].max()) + 1)
         return "n_measured", numbers, lambda grid, n_configs: grid
@@ -86,12 +87,14 @@ def _axis(runs: pd.DataFrame, against: str) -> tuple[str, NDArray, _Count]:
     return "share", grid, _share_to_number
 
 
-def _share_to_number(shares: NDArray, n_configs: int) -> NDArray:
+def _share_to_number(shares: NDArray[np.float64], n_configs: int) -> NDArray[np.intp]:
     # A share that stands for a whole number must not be rounded down below it.
     return np.maximum(1, np.floor(shares * n_configs + 1e-9).astype(np.intp))
 
 
-def _means(runs: pd.DataFrame, grid: NDArray, count: _Count) -> dict[str, NDArray]:
+def _means(
+    runs: pd.DataFrame, grid: NDArray[Any], count: _Count
+) -> dict[str, NDArray[np.float64]]:
     regrets, catches = [], []
     for _, of_pool in runs.groupby("pool", sort=False, observed=True):
         numbers = count(grid, int(of_pool["n_configs"].iloc[0]))

@@ -116,7 +116,9 @@ def _named(
     is_new = np.r_[True, fastest[1:] < fastest[:-1]]
     position = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
     # What the repeats told is known to the search alone, until it names its winner.
-    named = np.r_[order[position], np.repeat(order[position[-1]], n_repeats)]
+    named: NDArray[np.intp] = np.r_[
+        order[position], np.repeat(order[position[-1]], n_repeats)
+    ]
     if winner is not None:
         named[-1] = winner
     return named

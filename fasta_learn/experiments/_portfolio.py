@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from itertools import combinations, islice
 from numbers import Integral
 from typing import Any
@@ -53,6 +54,15 @@ class Portfolio:
     coverage: float
     table: pd.DataFrame
     exact: bool
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the configs, and what they cover."""
+        configs = "".join(
+            f"<li><code>{escape(repr(config))}</code></li>" for config in self.configs
+        )
+        kind = "none covers more" if self.exact else "found greedily"
+        words = f"{self.coverage:.0%} of {len(self.table)} pools are covered; {kind}."
+        return f"<ol>{configs}</ol><p>{words}</p>{self.table.to_html(index=False)}"
 
 
 def portfolio(pools: Any, k: int, tolerance: float = 1.05) -> Portfolio:

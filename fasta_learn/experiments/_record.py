@@ -194,7 +194,9 @@ def _refuse_overwriting(path: Path, journal_path: Path) -> None:
         )
 
 
-def _draw(configs: Sequence[Any], n_configs: int | None, random_state: Any) -> list:
+def _draw(
+    configs: Sequence[Any], n_configs: int | None, random_state: Any
+) -> list[Any]:
     if n_configs is None or n_configs >= len(configs):
         return list(configs)
     generator = check_random_state(random_state)

@@ -49,7 +49,10 @@ def run_chunks(
         for name, pool in plan.pools.items()
         for seed in range(plan.n_seeds)
     )
-    return Parallel(n_jobs=n_jobs, return_as=return_as)(tasks)
+    outcomes: Iterable[list[Outcome]] = Parallel(n_jobs=n_jobs, return_as=return_as)(
+        tasks
+    )
+    return outcomes
 
 
 def _run_chunk(

@@ -18,16 +18,20 @@ JITTER = 1e-8
 _BOUND = 4.0
 
 
-def matern(distances: NDArray, length_scale: float) -> NDArray:
+def matern(distances: NDArray[np.float64], length_scale: float) -> NDArray[np.float64]:
     """Matérn correlation of smoothness 5/2."""
-    scaled = distances * (_SQRT5 / length_scale)
-    return (1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled)
+    scaled: NDArray[np.float64] = distances * (_SQRT5 / length_scale)
+    values: NDArray[np.float64] = (1.0 + scaled + scaled**2 / 3.0) * np.exp(-scaled)
+    return values
 
 
-def _matern_slope(distances: NDArray, length_scale: float) -> NDArray:
+def _matern_slope(
+    distances: NDArray[np.float64], length_scale: float
+) -> NDArray[np.float64]:
     """Derivative of `matern` by the logarithm of the length scale."""
-    scaled = distances * (_SQRT5 / length_scale)
-    return scaled**2 * (1.0 + scaled) * np.exp(-scaled) / 3.0
+    scaled: NDArray[np.float64] = distances * (_SQRT5 / length_scale)
+    slope: NDArray[np.float64] = scaled**2 * (1.0 + scaled) * np.exp(-scaled) / 3.0
+    return slope
 
 
 class Hyperparameters(NamedTuple):
@@ -43,8 +47,8 @@ class Hyperparameters(NamedTuple):
         Noise variance as a share of the signal variance.
     """
 
-    length_scales: NDArray
-    relevance: NDArray
+    length_scales: NDArray[np.float64]
+    relevance: NDArray[np.float64]
     noise: float
 
 
@@ -63,7 +67,9 @@ class HyperPrior:
     relevance: tuple[float, float] = (0.3, 1.5)
     noise: tuple[float, float] = (0.005, 1.5)
 
-    def moments(self, n_features: int) -> tuple[NDArray, NDArray]:
+    def moments(
+        self, n_features: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Means and standard deviations of the packed vector of 2D + 1 values."""
         odds = self.relevance[0] / (1.0 - self.relevance[0])
         counts = (n_features, n_features, 1)
@@ -72,7 +78,7 @@ class HyperPrior:
         return np.repeat(np.log(medians), counts), np.repeat(spreads, counts)
 
 
-def unpack(packed: NDArray) -> Hyperparameters:
+def unpack(packed: NDArray[np.float64]) -> Hyperparameters:
     """Natural values of a packed vector (log, logit, log)."""
     n_features = len(packed) // 2
     return Hyperparameters(
@@ -82,7 +88,9 @@ def unpack(packed: NDArray) -> Hyperparameters:
     )
 
 
-def correlation(A: NDArray, B: NDArray, hyper: Hyperparameters) -> NDArray:
+def correlation(
+    A: NDArray[np.float64], B: NDArray[np.float64], hyper: Hyperparameters
+) -> NDArray[np.float64]:
     """Correlations between the rows of two matrices, shape (n_a, n_b).
 
     Each feature contributes a factor ``1 - relevance + relevance * matern``. The
@@ -98,33 +106,39 @@ def correlation(A: NDArray, B: NDArray, hyper: Hyperparameters) -> NDArray:
     return product
 
 
-def covariance_factor(X: NDArray, hyper: Hyperparameters) -> NDArray:
+def covariance_factor(
+    X: NDArray[np.float64], hyper: Hyperparameters
+) -> NDArray[np.float64]:
     """Lower Cholesky factor of the noisy correlation matrix of the rows of X."""
     matrix = correlation(X, X, hyper)
     matrix[np.diag_indices_from(matrix)] += hyper.noise + JITTER
-    return cholesky(matrix, lower=True, check_finite=False)
+    factor: NDArray[np.float64] = cholesky(matrix, lower=True, check_finite=False)
+    return factor
 
 
-def signal_variance(residuals: NDArray) -> float:
+def signal_variance(residuals: NDArray[np.float64]) -> float:
     """Posterior scale of the signal; one pseudo-observation keeps it off zero."""
     return float((residuals @ residuals + 1.0) / (len(residuals) + 1.0))
 
 
-def leave_one_out(factor: NDArray, target: NDArray) -> NDArray:
+def leave_one_out(
+    factor: NDArray[np.float64], target: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Leave-one-out means from a Cholesky factor (Rasmussen & Williams, eq. 5.12)."""
     identity = np.eye(len(target))
     inverse = solve_triangular(factor, identity, lower=True, check_finite=False)
     precision = np.einsum("ij,ij->j", inverse, inverse)
-    return target - (inverse.T @ (inverse @ target)) / precision
+    means: NDArray[np.float64] = target - (inverse.T @ (inverse @ target)) / precision
+    return means
 
 
 def _negative_log_posterior(
-    packed: NDArray,
-    distances: NDArray,
-    target: NDArray,
-    means: NDArray,
-    spreads: NDArray,
-) -> tuple[float, NDArray]:
+    packed: NDArray[np.float64],
+    distances: NDArray[np.float64],
+    target: NDArray[np.float64],
+    means: NDArray[np.float64],
+    spreads: NDArray[np.float64],
+) -> tuple[float, NDArray[np.float64]]:
     """Value and gradient; the signal variance is profiled out."""
     n_features, n = len(distances), len(target)
     hyper = unpack(packed)
@@ -163,8 +177,12 @@ def _negative_log_posterior(
 
 
 def fit_hyperparameters(
-    X: NDArray, target: NDArray, start: NDArray, prior: HyperPrior, max_iter: int
-) -> tuple[NDArray, int]:
+    X: NDArray[np.float64],
+    target: NDArray[np.float64],
+    start: NDArray[np.float64],
+    prior: HyperPrior,
+    max_iter: int,
+) -> tuple[NDArray[np.float64], int]:
     """Packed hyperparameters of the highest posterior density, and iterations."""
     means, spreads = prior.moments(X.shape[1])
     distances = np.abs(X.T[:, :, None] - X.T[:, None, :])

@@ -34,7 +34,9 @@ class PoolGaussianProcess:
     # Hyperparameters are well determined by this many rows.
     _FIT_SAMPLES = 160
 
-    def __init__(self, X: NDArray, prior: HyperPrior, max_iter: int, max_samples: int):
+    def __init__(
+        self, X: NDArray[np.float64], prior: HyperPrior, max_iter: int, max_samples: int
+    ):
         self.grid = PoolGrid(X)
         self.prior, self.max_iter, self.max_samples = prior, max_iter, max_samples
         self.packed = prior.moments(X.shape[1])[0]
@@ -47,7 +49,7 @@ class PoolGaussianProcess:
         """Current hyperparameters."""
         return unpack(self.packed)
 
-    def fit(self, rows: NDArray, target: NDArray) -> None:
+    def fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         """Learn all measured rows; those of the last call come first, in order."""
         self.forget()
         if self._posterior is None or len(rows) >= self._refit_at:
@@ -59,7 +61,9 @@ class PoolGaussianProcess:
         self._n_seen = len(rows)
         self._condition(self._posterior, rows, target)
 
-    def _refit(self, rows: NDArray, target: NDArray) -> PoolPosterior:
+    def _refit(
+        self, rows: NDArray[np.intp], target: NDArray[np.float64]
+    ) -> PoolPosterior:
         kept = thin(target, self._FIT_SAMPLES)
         values = target[kept]
         spread = values.std()
@@ -75,7 +79,10 @@ class PoolGaussianProcess:
         return PoolPosterior(self.grid, self.hyper, rows[kept])
 
     def _condition(
-        self, posterior: PoolPosterior, rows: NDArray, target: NDArray
+        self,
+        posterior: PoolPosterior,
+        rows: NDArray[np.intp],
+        target: NDArray[np.float64],
     ) -> None:
         by_row = np.empty(len(self.grid.X))
         by_row[rows] = target
@@ -86,21 +93,23 @@ class PoolGaussianProcess:
         self._mean, self._signal = posterior.mean(self._target)
         self._variance = posterior.variance
 
-    def predict(self) -> tuple[NDArray, NDArray]:
+    def predict(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation over the pool in the unit of the target."""
         return self._mean * self._scale + self._centre, self._std(self._variance)
 
-    def _std(self, variance: NDArray) -> NDArray:
+    def _std(self, variance: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.sqrt(self._signal * np.maximum(variance, 1e-12)) * self._scale
 
-    def whiten(self, rows: NDArray, values: NDArray) -> NDArray:
+    def whiten(
+        self, rows: NDArray[np.intp], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Columns of values at the learned rows, times the inverse Cholesky factor."""
         assert self._posterior is not None
         by_row = np.empty((len(self.grid.X), values.shape[1]))
         by_row[rows] = values
         return self._posterior.whiten(by_row[self._posterior.rows])
 
-    def imagine(self, row: int) -> NDArray:
+    def imagine(self, row: int) -> NDArray[np.float64]:
         """Standard deviation over the pool, had `row` come out as predicted."""
         assert self._posterior is not None
         self._posterior.append(row)
@@ -111,14 +120,14 @@ class PoolGaussianProcess:
         if self._posterior is not None:
             self._posterior.truncate(len(self._target), self._variance)
 
-    def leave_one_out(self) -> tuple[NDArray, NDArray]:
+    def leave_one_out(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Standardised target and its leave-one-out predictions."""
         assert self._posterior is not None
         self.forget()
         return self._target, self._posterior.leave_one_out(self._target)
 
 
-def thin(target: NDArray, limit: int) -> NDArray:
+def thin(target: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
     """Positions of the fastest rows and an even share of the others, in order."""
     n = len(target)
     if n <= limit:

@@ -26,11 +26,13 @@ class PoolGrid:
         Features scaled to the unit range.
     """
 
-    def __init__(self, X: NDArray):
+    def __init__(self, X: NDArray[np.float64]):
         self.X = X
         self._levels = [np.unique(column, return_inverse=True) for column in X.T]
 
-    def correlation(self, rows: NDArray, hyper: Hyperparameters) -> NDArray:
+    def correlation(
+        self, rows: NDArray[np.intp], hyper: Hyperparameters
+    ) -> NDArray[np.float64]:
         """Correlations between pool rows and the whole pool, (n_rows, n_pool)."""
         product = np.ones((len(rows), len(self.X)))
         for column, (levels, positions) in enumerate(self._levels):
@@ -57,7 +59,7 @@ class PoolPosterior:
         Pool indices to condition on at once.
     """
 
-    def __init__(self, grid: PoolGrid, hyper: Hyperparameters, rows: NDArray):
+    def __init__(self, grid: PoolGrid, hyper: Hyperparameters, rows: NDArray[np.intp]):
         self.grid, self.hyper, self.n_rows = grid, hyper, len(rows)
         self.rows = np.array(rows, dtype=np.intp)
         self._factor = covariance_factor(grid.X[rows], hyper)
@@ -102,29 +104,31 @@ class PoolPosterior:
         factor[:capacity, :capacity] = self._factor
         self._factor = factor
 
-    def mean(self, target: NDArray) -> tuple[NDArray, float]:
+    def mean(self, target: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """Mean over the pool, shape (n_pool,), and the variance of the signal."""
         residuals = self.whiten(target)
         return residuals @ self._explained[: self.n_rows], signal_variance(residuals)
 
-    def whiten(self, values: NDArray) -> NDArray:
+    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values at the rows, times the inverse of the Cholesky factor."""
         n = self.n_rows
-        return solve_triangular(
+        white: NDArray[np.float64] = solve_triangular(
             self._factor[:n, :n], values, lower=True, check_finite=False
         )
+        return white
 
-    def leave_one_out(self, target: NDArray) -> NDArray:
+    def leave_one_out(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
         """Leave-one-out predictions of the target, shape (n_rows,)."""
         n = self.n_rows
         return leave_one_out(self._factor[:n, :n], target)
 
-    def truncate(self, n_rows: int, variance: NDArray) -> None:
+    def truncate(self, n_rows: int, variance: NDArray[np.float64]) -> None:
         """Forget all but the first rows; `variance` is what they had left."""
         self.rows, self.n_rows = self.rows[:n_rows], n_rows
         self._variance = variance.copy()
 
     @property
-    def variance(self) -> NDArray:
+    def variance(self) -> NDArray[np.float64]:
         """Share of the signal variance that is left at each pool row."""
-        return self._variance.copy()
+        share: NDArray[np.float64] = self._variance.copy()
+        return share

@@ -1,7 +1,7 @@
 """A Gaussian process for few measurements of many interacting parameters."""
 
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,7 +78,7 @@ class AnovaGaussianProcess(RegressorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_samples": [Interval(Integral, 4, None, closed="left")],
     }
@@ -116,7 +116,9 @@ class AnovaGaussianProcess(RegressorMixin, BaseEstimator):
             self._fit_scaled(self._rows, target)
         return self
 
-    def _fit_scaled(self, rows: NDArray, target: NDArray) -> None:
+    def _fit_scaled(
+        self, rows: NDArray[np.float64], target: NDArray[np.float64]
+    ) -> None:
         prior = HyperPrior()
         start = prior.moments(rows.shape[1])[0]
         packed, n_iter = fit_hyperparameters(rows, target, start, prior, self.max_iter)
@@ -152,12 +154,13 @@ class AnovaGaussianProcess(RegressorMixin, BaseEstimator):
         rows = (rows - self._low) / self._span
         cross = correlation(self._rows, rows, self._hyper)
         explained = solve_triangular(self._factor, cross, lower=True)
-        mean = self._residuals @ explained * self._scale + self._centre
+        mean: NDArray[np.float64] = self._residuals @ explained
+        mean = mean * self._scale + self._centre
         if not return_std:
             return mean
         left = np.maximum(1.0 - np.einsum("ij,ij->j", explained, explained), 1e-12)
         return mean, np.sqrt(signal_variance(self._residuals) * left) * self._scale
 
-    def _open_pool(self, X: NDArray) -> PoolGaussianProcess:
+    def _open_pool(self, X: NDArray[np.float64]) -> PoolGaussianProcess:
         """Prepare many fits on rows of one pool, scaled to the unit range."""
         return PoolGaussianProcess(X, HyperPrior(), self.max_iter, self.max_samples)

@@ -23,11 +23,13 @@ _OWN = (*_NESTED, FourierBasis)
 _KEPT_BYTES = 2**28
 
 
-def expand(transformer: Any, X: NDArray) -> NDArray:
+def expand(transformer: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Expand checked rows by a fitted transformer, without checks if it is ours."""
     if type(transformer) in _OWN:
-        return transformer._expand(X)
-    return check_array(transformer.transform(X), dtype=np.float64)
+        expanded: NDArray[np.float64] = transformer._expand(X)
+    else:
+        expanded = check_array(transformer.transform(X), dtype=np.float64)
+    return expanded
 
 
 class ExpandedPool:
@@ -55,9 +57,9 @@ class ExpandedPool:
         Number of columns of each basis.
     """
 
-    def __init__(self, bases: Sequence[tuple[str, Any]], X: NDArray):
+    def __init__(self, bases: Sequence[tuple[str, Any]], X: NDArray[np.float64]):
         self._X = X
-        self._kept: dict[int, NDArray] = {}
+        self._kept: dict[int, NDArray[np.float64]] = {}
         self.names = [name for name, _ in bases]
         self.transformers = [clone(transformer) for _, transformer in bases]
         self.n_terms = [self._prepare(i) for i in range(len(bases))]
@@ -67,10 +69,10 @@ class ExpandedPool:
         if type(transformer) in _OWN:
             # All that fit would learn, without checking the rows again.
             transformer.n_features_in_ = self._X.shape[1]
-            return transformer.n_terms(self._X.shape[1])
+            return int(transformer.n_terms(self._X.shape[1]))
         transformer.fit(self._X)
         self._kept[index] = expand(transformer, self._X)
-        return self._kept[index].shape[1]
+        return int(self._kept[index].shape[1])
 
     def is_nested(self, index: int) -> bool:
         """Tell whether the columns of a basis begin those of the larger ones."""
@@ -82,14 +84,14 @@ class ExpandedPool:
         alone = [[index] for index in indices if not self.is_nested(index)]
         return [nested, *alone] if nested else alone
 
-    def rows(self, index: int, rows: NDArray | slice) -> NDArray:
+    def rows(self, index: int, rows: NDArray[np.intp] | slice) -> NDArray[np.float64]:
         """Return the columns of a basis for some rows, shape (n_selected, n_terms)."""
         kept = self._kept.get(index)
         if kept is not None:
             return kept[rows]
         return expand(self.transformers[index], self._X[rows])
 
-    def predict(self, index: int, coef: NDArray) -> NDArray:
+    def predict(self, index: int, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return expansion @ coef for the whole pool, shape (n_rows,)."""
         n_rows, n_terms = len(self._X), self.n_terms[index]
         block = max(1, _KEPT_BYTES // (8 * n_terms))

@@ -83,13 +83,13 @@ def loo_predictions(
 
 
 def weighted_loo(
-    design: NDArray,
-    durations: NDArray,
+    design: NDArray[np.float64],
+    durations: NDArray[np.float64],
     alpha: float,
     ends: Sequence[int],
-    weight: NDArray | None,
+    weight: NDArray[np.float64] | None,
     max_leverage: float,
-) -> NDArray:
+) -> NDArray[np.float64]:
     """Do the work of `loo_predictions` on checked arrays."""
     floor = 1 - max_leverage
     if weight is None:
@@ -108,8 +108,11 @@ def weighted_loo(
 
 
 def ridge_coefficients(
-    design: NDArray, durations: NDArray, alpha: float, weight: NDArray | None = None
-) -> NDArray:
+    design: NDArray[np.float64],
+    durations: NDArray[np.float64],
+    alpha: float,
+    weight: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     """Return the (n_terms,) coefficients of weighted ridge on checked arrays."""
     if weight is None:
         return coefficients(design, durations, alpha)
@@ -118,15 +121,19 @@ def ridge_coefficients(
     return coefficients(design[used] * root[:, None], durations[used] * root, alpha)
 
 
-def _check_vector(values: ArrayLike, name: str, design: NDArray) -> NDArray:
-    vector = check_array(
+def _check_vector(
+    values: ArrayLike, name: str, design: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    vector: NDArray[np.float64] = check_array(
         column_or_1d(values), dtype=np.float64, ensure_2d=False, input_name=name
     )
     check_consistent_length(design, vector)
     return vector
 
 
-def _check_weight(sample_weight: ArrayLike, design: NDArray) -> NDArray:
+def _check_weight(
+    sample_weight: ArrayLike, design: NDArray[np.float64]
+) -> NDArray[np.float64]:
     weight = _check_vector(sample_weight, "sample_weight", design)
     if weight.min() < 0:
         raise ValueError(

@@ -99,8 +99,10 @@ def _default_name(basis: Any) -> str:
 
 
 def merge_copies(
-    X: NDArray, y: NDArray, weight: NDArray | None
-) -> tuple[NDArray | slice, NDArray | slice, NDArray | None]:
+    X: NDArray[np.float64], y: NDArray[np.float64], weight: NDArray[np.float64] | None
+) -> tuple[
+    NDArray[np.intp] | slice, NDArray[np.intp] | slice, NDArray[np.float64] | None
+]:
     """Find samples that agree in all features and in y.
 
     Parameters

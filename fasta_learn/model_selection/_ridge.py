@@ -21,8 +21,12 @@ _SMALLEST_SPARE = 1e-6
 
 
 def loo_residuals(
-    design: NDArray, target: NDArray, alpha: float, ends: Sequence[int], floor: float
-) -> NDArray:
+    design: NDArray[np.float64],
+    target: NDArray[np.float64],
+    alpha: float,
+    ends: Sequence[int],
+    floor: float,
+) -> NDArray[np.float64]:
     """Return eᵢ / max(1 − Hᵢᵢ, floor) of each prefix, shape (n_ends, n)."""
     n_samples = len(target)
     residuals = np.full((len(ends), n_samples), np.nan)
@@ -37,7 +41,9 @@ def loo_residuals(
     return residuals
 
 
-def coefficients(design: NDArray, target: NDArray, alpha: float) -> NDArray:
+def coefficients(
+    design: NDArray[np.float64], target: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
     """Return the (p,) ridge coefficients; of least norm where alpha leaves a choice."""
     n_samples, n_terms = design.shape
     primal = n_terms < n_samples
@@ -45,12 +51,15 @@ def coefficients(design: NDArray, target: NDArray, alpha: float) -> NDArray:
     factor = _cholesky(gram, alpha)
     if factor is None or not _is_sound(factor):
         return _singular_coefficients(design, target, alpha)
+    solved: NDArray[np.float64]
     if primal:
-        return dpotrs(factor, design.T @ target, lower=1)[0]
-    return design.T @ dpotrs(factor, target, lower=1)[0]
+        solved = dpotrs(factor, design.T @ target, lower=1)[0]
+    else:
+        solved = design.T @ dpotrs(factor, target, lower=1)[0]
+    return solved
 
 
-def _cholesky(gram: NDArray, alpha: float) -> NDArray | None:
+def _cholesky(gram: NDArray[np.float64], alpha: float) -> NDArray[np.float64] | None:
     """Return the lower factor of gram + alpha·I, or None if it is not definite."""
     shifted = np.array(gram, order="F")
     shifted.flat[:: len(shifted) + 1] += alpha
@@ -58,14 +67,18 @@ def _cholesky(gram: NDArray, alpha: float) -> NDArray | None:
     return None if failed_pivot else factor
 
 
-def _is_sound(factor: NDArray) -> bool:
+def _is_sound(factor: NDArray[np.float64]) -> bool:
     pivots = factor.diagonal()
-    return pivots.min() ** 2 > _SMALLEST_PIVOT * pivots.max() ** 2
+    return bool(pivots.min() ** 2 > _SMALLEST_PIVOT * pivots.max() ** 2)
 
 
 def _nested(
-    design: NDArray, target: NDArray, alpha: float, ends: NDArray, floor: float
-) -> NDArray:
+    design: NDArray[np.float64],
+    target: NDArray[np.float64],
+    alpha: float,
+    ends: NDArray[np.intp],
+    floor: float,
+) -> NDArray[np.float64]:
     """Serve every prefix from one factor; rows that are not accurate stay NaN.
 
     The leading block of a Cholesky factor is the factor of the leading block.
@@ -91,14 +104,20 @@ def _nested(
     return by_end[which]
 
 
-def _running_sums(terms: NDArray, starts: NDArray) -> NDArray:
+def _running_sums(
+    terms: NDArray[np.float64], starts: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """Sum the rows of terms up to the end of each segment that begins at starts."""
     return np.add.reduceat(terms, starts, axis=0).cumsum(axis=0)
 
 
 def _dual(
-    design: NDArray, target: NDArray, alpha: float, ends: NDArray, floor: float
-) -> NDArray:
+    design: NDArray[np.float64],
+    target: NDArray[np.float64],
+    alpha: float,
+    ends: NDArray[np.intp],
+    floor: float,
+) -> NDArray[np.float64]:
     """Serve prefixes at least as wide as long by their (n, n) kernel matrices.
 
     With M = AA' + alpha·I: e = alpha·M⁻¹b and 1 − Hᵢᵢ = alpha·(M⁻¹)ᵢᵢ, so that
@@ -119,7 +138,12 @@ def _dual(
     return residuals
 
 
-def _ratio(solved: NDArray, diagonal: NDArray, alpha: float, floor: float) -> NDArray:
+def _ratio(
+    solved: NDArray[np.float64],
+    diagonal: NDArray[np.float64],
+    alpha: float,
+    floor: float,
+) -> NDArray[np.float64]:
     """Return alpha·solved / max(alpha·diagonal, floor), for alpha = 0 too."""
     clipped = alpha * diagonal < floor
     return np.where(clipped, alpha * solved, solved) / np.where(
@@ -127,14 +151,18 @@ def _ratio(solved: NDArray, diagonal: NDArray, alpha: float, floor: float) -> ND
     )
 
 
-def _decompose(design: NDArray) -> tuple[NDArray, NDArray, NDArray, int]:
+def _decompose(
+    design: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
     """Return the full SVD and the numerical rank."""
     left, values, right = svd(design, full_matrices=True, check_finite=False)
     smallest = values.max(initial=0) * max(design.shape) * np.finfo(float).eps
     return left, values, right, int(np.count_nonzero(values > smallest))
 
 
-def _singular(design: NDArray, target: NDArray, alpha: float, floor: float) -> NDArray:
+def _singular(
+    design: NDArray[np.float64], target: NDArray[np.float64], alpha: float, floor: float
+) -> NDArray[np.float64]:
     """Serve one prefix by the SVD, whatever its rank.
 
     Left vectors outside the range of the design enter I − H with weight one,
@@ -151,10 +179,13 @@ def _singular(design: NDArray, target: NDArray, alpha: float, floor: float) -> N
     touched = spare_rest > 0
     spares = np.maximum(alpha * diagonal + spare_rest, floor)
     within = _ratio(solved, np.where(touched, 1, diagonal), alpha, floor)
-    return np.divide(alpha * solved + rest, spares, out=within, where=touched)
+    np.divide(alpha * solved + rest, spares, out=within, where=touched)
+    return within
 
 
-def _singular_coefficients(design: NDArray, target: NDArray, alpha: float) -> NDArray:
+def _singular_coefficients(
+    design: NDArray[np.float64], target: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
     left, values, right, rank = _decompose(design)
     values = values[:rank]
     rotated = left[:, :rank].T @ target

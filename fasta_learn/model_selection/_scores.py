@@ -5,7 +5,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 
-def spearman(durations: NDArray, predictions: NDArray) -> NDArray:
+def spearman(
+    durations: NDArray[np.float64], predictions: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Correlate the ranks of durations with those of each row of predictions.
 
     Equal values share their average rank. A constant side orders nothing, so
@@ -29,10 +31,14 @@ def spearman(durations: NDArray, predictions: NDArray) -> NDArray:
     squares = (ranks**2).sum(axis=1)
     spread = np.sqrt(squares[0] * squares[1:])
     products = ranks[1:] @ ranks[0]
-    return np.divide(products, spread, out=np.zeros(len(spread)), where=spread > 0)
+    correlations = np.zeros(len(spread))
+    np.divide(products, spread, out=correlations, where=spread > 0)
+    return correlations
 
 
-def merge_ties(predictions: NDArray, tolerance: float) -> NDArray:
+def merge_ties(
+    predictions: NDArray[np.float64], tolerance: float
+) -> NDArray[np.float64]:
     """Set values of a row that lie within tolerance of a neighbour to one value.
 
     Predictions that are equal in exact arithmetic differ by rounding; without
@@ -62,7 +68,11 @@ def merge_ties(predictions: NDArray, tolerance: float) -> NDArray:
     return result
 
 
-def press(durations: NDArray, predictions: NDArray, weight: NDArray | None) -> NDArray:
+def press(
+    durations: NDArray[np.float64],
+    predictions: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
     """Return the (weighted) mean squared error along the last axis.
 
     Parameters
@@ -82,7 +92,11 @@ def press(durations: NDArray, predictions: NDArray, weight: NDArray | None) -> N
     return np.average((predictions - durations) ** 2, axis=-1, weights=weight)
 
 
-def clipped_r2(durations: NDArray, fitted: NDArray, weight: NDArray | None) -> float:
+def clipped_r2(
+    durations: NDArray[np.float64],
+    fitted: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+) -> float:
     """Return R² clipped to [0, 1]; 0 for constant durations.
 
     Parameters

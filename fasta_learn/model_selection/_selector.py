@@ -117,7 +117,7 @@ class ModelSelector(RegressorMixin, BaseEstimator):
     'quadratic'
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: dict[str, Any] = {
         "bases": [list, tuple, None],
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         "scoring": [StrOptions({"spearman", "press"})],
@@ -176,7 +176,7 @@ class ModelSelector(RegressorMixin, BaseEstimator):
         first, copy_of, weight = merge_copies(rows, durations, weight)
         pool = self._expand_pool(rows[first])
         self._fit_rows(pool, slice(None), durations[first], weight)
-        self.loo_predictions_: NDArray = self.loo_predictions_[copy_of]
+        self.loo_predictions_: NDArray[np.float64] = self.loo_predictions_[copy_of]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -203,7 +203,7 @@ class ModelSelector(RegressorMixin, BaseEstimator):
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         return expand(self.best_transformer_, rows) @ self.coef_
 
-    def _expand_pool(self, X: NDArray) -> ExpandedPool:
+    def _expand_pool(self, X: NDArray[np.float64]) -> ExpandedPool:
         """Prepare many calls of `_fit_rows` and `_predict_pool` on checked rows."""
         return ExpandedPool(name_bases(self.bases), X)
 
@@ -215,9 +215,9 @@ class ModelSelector(RegressorMixin, BaseEstimator):
     def _fit_rows(
         self,
         pool: ExpandedPool,
-        rows: NDArray | slice,
-        y: NDArray,
-        weight: NDArray | None = None,
+        rows: NDArray[np.intp] | slice,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None = None,
     ) -> Self:
         """Fit on some rows of a pool, everything being checked already."""
         n_used = len(y) if weight is None else int(np.count_nonzero(weight))
@@ -243,9 +243,9 @@ class ModelSelector(RegressorMixin, BaseEstimator):
         self,
         pool: ExpandedPool,
         index: int,
-        rows: NDArray | slice,
-        y: NDArray,
-        weight: NDArray | None,
+        rows: NDArray[np.intp] | slice,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
     ) -> None:
         design = pool.rows(index, rows)
         self.best_basis_ = pool.names[index]
@@ -271,10 +271,10 @@ class ModelSelector(RegressorMixin, BaseEstimator):
         self,
         pool: ExpandedPool,
         competing: list[int],
-        rows: NDArray | slice,
-        y: NDArray,
-        weight: NDArray | None,
-    ) -> tuple[NDArray, NDArray]:
+        rows: NDArray[np.intp] | slice,
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64] | None,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return alpha and leave-one-out predictions of each competing basis."""
         candidates = check_alphas(self.alpha)
         alphas = np.empty(len(competing))
@@ -294,7 +294,7 @@ class ModelSelector(RegressorMixin, BaseEstimator):
             predictions[places] = by_alpha[best, np.arange(len(group))]
         return alphas, predictions
 
-    def _pick(self, scores: dict[str, NDArray], n_terms: list[int]) -> int:
+    def _pick(self, scores: dict[str, NDArray[np.float64]], n_terms: list[int]) -> int:
         """Return the position of the best score, of ties that with fewest terms."""
         score = scores[self._score_name()]
         scale = 1.0 if self.scoring == "spearman" else abs(score.max())
@@ -303,8 +303,10 @@ class ModelSelector(RegressorMixin, BaseEstimator):
 
 
 def _score(
-    y: NDArray, predictions: NDArray, weight: NDArray | None
-) -> dict[str, NDArray]:
+    y: NDArray[np.float64],
+    predictions: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+) -> dict[str, NDArray[np.float64]]:
     neg_press = -press(y, predictions, weight)
     if weight is not None:
         y, predictions = y[weight > 0], predictions[:, weight > 0]
@@ -315,8 +317,8 @@ def _score(
 def _tabulate(
     pool: ExpandedPool,
     competing: list[int],
-    alphas: NDArray,
-    scores: dict[str, NDArray],
+    alphas: NDArray[np.float64],
+    scores: dict[str, NDArray[np.float64]],
     skipped: list[str],
 ) -> list[dict[str, Any]]:
     table: list[dict[str, Any]] = [

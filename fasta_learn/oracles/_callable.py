@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 from joblib import Parallel, delayed
 
@@ -155,7 +155,7 @@ class CallableOracle(BaseOracle):
         if self._children is not None:
             self._children.close()
 
-    def __enter__(self) -> "CallableOracle":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

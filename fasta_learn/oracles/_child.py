@@ -48,7 +48,7 @@ class Child:
 
     def __init__(self, function_bytes: bytes) -> None:
         self._function_bytes = function_bytes
-        self._process: subprocess.Popen | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         self.busy = threading.Lock()
         self.owner = os.getpid()
@@ -183,7 +183,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _kill_group(process: subprocess.Popen) -> None:
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):  # all of it has ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -207,7 +207,7 @@ class ChildPool:
         self._lock = threading.Lock()
         weakref.finalize(self, _close_all, self._children)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._function, self._timeout)
 
     def call(self, config: Any) -> _worker.Answer:

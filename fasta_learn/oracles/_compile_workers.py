@@ -17,7 +17,8 @@ from fasta_learn._compat import cloudpickle
 from fasta_learn.oracles._triton_failures import CompileFailedError, classify
 
 if TYPE_CHECKING:
-    from fasta_learn.oracles._triton_kernel import CompileFacts, Workload
+    from fasta_learn.oracles._triton_binding import CompileFacts
+    from fasta_learn.oracles._triton_kernel import Workload
 
 # A fork of a process with many threads can hang; then it must not be used.
 _READY_SECONDS = 20.0
@@ -166,6 +167,7 @@ class _Worker:
         self.connection.send_bytes(cloudpickle.dumps(config))  # hooks, too
         if not self.connection.poll(timeout):
             raise TimeoutError(f"compiling took more than {timeout:g} s")
+        facts: CompileFacts
         facts, failure = self.connection.recv()
         if failure is not None:
             raise CompileFailedError(failure)

@@ -216,7 +216,7 @@ class JournaledOracle(OracleWrapper):
         yield from self._answer(keys, configs, self.oracle.remeasure_each)
 
     def _answer(
-        self, keys: list[str], configs: list[Any], measure_each: Callable
+        self, keys: list[str], configs: list[Any], measure_each: Callable[..., Any]
     ) -> Iterator[Measurement]:
         if not self._is_open:
             self._open()

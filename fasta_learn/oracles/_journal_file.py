@@ -170,7 +170,8 @@ class JournalFile:
     def _parse_header(self, line: bytes) -> dict[str, Any]:
         try:
             header = json.loads(line)
-            version, fingerprint = header["version"], header["fingerprint"]
+            fingerprint: dict[str, Any] = header["fingerprint"]
+            version = header["version"]
             ours = line.startswith(_MARK)
         except (ValueError, TypeError, LookupError):
             ours = False

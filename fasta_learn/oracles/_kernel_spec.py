@@ -261,7 +261,7 @@ def _sees_gpu() -> bool:
 
 
 def _find(module: ModuleType, name: str, target: str) -> Callable[..., Any]:
-    function = getattr(module, name, None)
+    function: Callable[..., Any] | None = getattr(module, name, None)
     if callable(function):
         return function
     defined = [

@@ -226,14 +226,14 @@ def _checked(name: str, value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ValueError(f"{name} must be a number, got {value!r}.")
     try:
-        value = float(value)
+        number = float(value)
     except OverflowError:
         raise ValueError(f"{name} is too large for a float.") from None
-    if math.isnan(value) or value < 0:
-        what = "NaN" if math.isnan(value) else f"negative ({value!r})"
+    if math.isnan(number) or number < 0:
+        what = "NaN" if math.isnan(number) else f"negative ({number!r})"
         hint = "; use inf for a config that failed" if name == "duration" else ""
         raise ValueError(f"{name} is {what}{hint}.")
-    return value
+    return number
 
 
 def _check_status(status: str, duration: float) -> None:

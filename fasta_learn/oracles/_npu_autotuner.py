@@ -316,7 +316,9 @@ class AutotunerWorkload:
             )
         return found
 
-    def _name_candidates(self, entries: Iterable[dict[str, Any]]) -> list[dict]:
+    def _name_candidates(
+        self, entries: Iterable[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
         """Remember each candidate by all ways to write it; give the short ones."""
         short: dict[str, dict[str, Any]] = {}
         for config, entry in zip(self._tuner.configs, entries, strict=True):
@@ -351,7 +353,7 @@ class AutotunerWorkload:
         if self._stream is not None:
             return self._stream
         device = self._tuner.get_device_interface()
-        return device.get_raw_stream(device.current_device())
+        return int(device.get_raw_stream(device.current_device()))
 
 
 def _facts(

@@ -103,6 +103,7 @@ class NPUCompiler:
         """
         variant = self._task.variant(config)
         key = config_key(variant)
+        facts: NPUFacts
         try:
             facts = self.threads.get(self._rescued.get(key, variant), self._timeout)
         except Exception:

@@ -14,7 +14,9 @@ from scipy.stats import norm
 from fasta_learn.oracles._measurement import Measurement
 
 
-def relative_spread(p20: NDArray, p80: NDArray) -> NDArray[np.float64]:
+def relative_spread(
+    p20: NDArray[np.float64], p80: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the standard deviations of log durations that percentiles stand for.
 
     Parameters
@@ -30,7 +32,8 @@ def relative_spread(p20: NDArray, p80: NDArray) -> NDArray[np.float64]:
     """
     known = (p20 > 0) & (p80 >= p20) & np.isfinite(p80)
     ratio = np.divide(p80, p20, out=np.ones(len(p20)), where=known)
-    return np.log(ratio) / (norm.ppf(0.8) - norm.ppf(0.2))
+    width: float = norm.ppf(0.8) - norm.ppf(0.2)
+    return np.log(ratio) / width
 
 
 def check_noise(noise: Any) -> None:

@@ -129,7 +129,7 @@ def key_of(config: Any) -> tuple[str, Any]:
 
 def bind(
     jit: Any,
-    heuristics: list[tuple[str, Callable]],
+    heuristics: list[tuple[str, Callable[..., Any]]],
     fixed: dict[str, Any],
     config: Any,
 ) -> BoundConfig:
@@ -277,10 +277,10 @@ def drop(jit: Any, kernel: Any, device: int) -> None:
         del compiled[key]
 
 
-def unwrap(kernel: Any) -> tuple[Any, list[tuple[str, Callable]], Any]:
+def unwrap(kernel: Any) -> tuple[Any, list[tuple[str, Callable[..., Any]]], Any]:
     """Give the kernel below its decorators, their heuristics, and the autotuner."""
     jit = import_extra("triton", "torch").JITFunction
-    heuristics: list[tuple[str, Callable]] = []
+    heuristics: list[tuple[str, Callable[..., Any]]] = []
     tuner, inner = None, kernel
     while not isinstance(inner, jit):
         if not hasattr(inner, "fn"):
@@ -314,7 +314,9 @@ def _with_own_descriptors(
     """
     torch = arguments.import_torch()
     is_descriptor = arguments.is_descriptor
-    own = arguments.map_leaves(given, is_descriptor, arguments.copy_descriptor)
+    own: dict[str, Any] = arguments.map_leaves(
+        given, is_descriptor, arguments.copy_descriptor
+    )
     if any(is_descriptor(value) for value in own.values()):
         hook(
             {

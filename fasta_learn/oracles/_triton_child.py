@@ -120,7 +120,8 @@ class DeviceServer:
             A child can't import the kernel.
         """
         source = cloudpickle.dumps(self._source)
-        return cloudpickle.dumps(DeviceServer(source, self._n_threads, self._plan))
+        server = DeviceServer(source, self._n_threads, self._plan)
+        return bytes(cloudpickle.dumps(server))
 
     def serve(self, connection: Connection) -> None:
         """Serve the parent until it is at its end.
@@ -163,7 +164,7 @@ class DeviceServer:
     def _measure_all(
         connection: Connection, device: LocalDevice, send: "_Sender"
     ) -> None:
-        requests: queue.SimpleQueue = queue.SimpleQueue()
+        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
         reader = threading.Thread(
             target=_read, args=(connection, device, requests), daemon=True
         )
@@ -190,7 +191,7 @@ class _Sender:
 
 
 def _read(
-    connection: Connection, device: LocalDevice, requests: queue.SimpleQueue
+    connection: Connection, device: LocalDevice, requests: queue.SimpleQueue[Any]
 ) -> None:
     """Take what the parent sends, also while a config is measured."""
     with contextlib.suppress(EOFError, OSError):

@@ -21,7 +21,8 @@ from fasta_learn.oracles._timing import Clock, Timing, TimingPlan, time_launches
 from fasta_learn.oracles._triton_failures import classify, is_sticky
 
 if TYPE_CHECKING:
-    from fasta_learn.oracles._triton_kernel import CompileFacts, Workload
+    from fasta_learn.oracles._triton_binding import CompileFacts
+    from fasta_learn.oracles._triton_kernel import Workload
 
 logger = logging.getLogger("fasta_learn.oracles")
 
@@ -133,7 +134,8 @@ class LocalDevice:
         Exception
             What triton raises, a TimeoutError if it takes too long.
         """
-        return self._threads.get(config, self._compile_timeout)
+        facts: CompileFacts = self._threads.get(config, self._compile_timeout)
+        return facts
 
     def measure(self, config: Any, best: float | None = None) -> Measurement:
         """Compile, run, check and time a config.
@@ -173,7 +175,7 @@ class LocalDevice:
             seconds = self._threads.seconds(config)
             return self._failed(error, "compile", {}, seconds)
         with self._timing, on_device(self._device):
-            measurement = self._run(config, facts, best)
+            measurement: Measurement = self._run(config, facts, best)
             if measurement.status == "out_of_memory" and self.broken is None:
                 self._free_memory()
                 measurement = self._run(config, facts, best)
@@ -332,7 +334,8 @@ def on_device(device: int | None) -> AbstractContextManager[Any]:
     if device is None:
         return nullcontext()
     driver = import_extra("triton.runtime", "torch").driver.active
-    return driver.get_device_interface().device(device)
+    chosen: AbstractContextManager[Any] = driver.get_device_interface().device(device)
+    return chosen
 
 
 def describe_device() -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Workload:
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        return self._jit.__name__
+        return str(self._jit.__name__)
 
     @property
     def target(self) -> Any:
@@ -114,8 +114,8 @@ class Workload:
         for value in self.args.values():
             tensor = arguments.tensor_of(value)
             if tensor is not None and tensor.device.index is not None:
-                return tensor.device.index
-        return binding.active_driver().get_current_device()
+                return int(tensor.device.index)
+        return int(binding.active_driver().get_current_device())
 
     def fingerprint(self) -> dict[str, Any]:
         """Say which kernel runs on which arguments.
@@ -354,7 +354,7 @@ class Workload:
         fields, buffers = transfer.pack_tensors(self._fields())
         return _rebuild(fields, buffers, device)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         fields = transfer.name_kernels(self._fields(), type(self._jit))
         return _rebuild, (*transfer.pack_tensors(fields), None)
 

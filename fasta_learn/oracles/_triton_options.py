@@ -56,7 +56,8 @@ def device_of(args: Sequence[Any] | Mapping[str, Any]) -> int | None:
     values = args.values() if isinstance(args, Mapping) else args
     for value in values:
         if getattr(value, "is_cuda", False):
-            return value.device.index
+            index: int | None = value.device.index
+            return index
     return None
 
 

@@ -41,7 +41,7 @@ def hash_kernel(kernel: Any) -> str:
     return hashlib.sha256("\0".join(pieces).encode()).hexdigest()
 
 
-def hash_source(function: Callable) -> str:
+def hash_source(function: Callable[..., Any]) -> str:
     """Give a hash of a Python function's source.
 
     Parameters
@@ -67,7 +67,7 @@ def is_kernel_function(value: Any) -> bool:
 
 
 def _is_of_triton(function: Any) -> bool:
-    return function.__module__.split(".")[0] == "triton"
+    return str(function.__module__).split(".")[0] == "triton"
 
 
 def _used_values(function: Any) -> Iterator[tuple[str, Any]]:

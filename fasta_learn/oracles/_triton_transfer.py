@@ -136,7 +136,7 @@ def _n_bytes(tensor: Any) -> int:
         return 0
     steps = zip(tensor.shape, tensor.stride(), strict=True)
     last = sum((size - 1) * stride for size, stride in steps)
-    return (last + 1) * tensor.element_size()
+    return int((last + 1) * tensor.element_size())
 
 
 class KernelReference(NamedTuple):

@@ -13,7 +13,18 @@ from fasta_learn.search._surrogate import PoolSurrogate
 
 @dataclass(frozen=True)
 class Greedy(ChoosingPolicy):
-    """Take the configs with the best predictions."""
+    """Take the configs with the best predictions.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import Greedy
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(acquisition=Greedy(), random_state=0)
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> search.n_measured_, search.stop_reason_
+    (40, 'budget')
+    """
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
         surrogate, candidates = _surrogate(state), state.candidates
@@ -38,6 +49,18 @@ class ExpectedImprovement(ChoosingPolicy):
         fail are taken only if no others are left. 0 does so from the first failure
         on, which saves measurements but loses the fastest config where that stands
         right beside those that fail; 1 never does.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import ExpectedImprovement
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(
+    ...     acquisition=ExpectedImprovement(tolerated_failures=0), random_state=0
+    ... )
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> search.n_measured_, search.stop_reason_
+    (40, 'budget')
     """
 
     tolerated_failures: float = 0.2
@@ -88,7 +111,7 @@ def choose_improvements(
     state: SearchState,
     n_configs: int,
     candidates: NDArray[np.intp],
-    log_price: NDArray | None,
+    log_price: NDArray[np.float64] | None,
 ) -> NDArray[np.intp]:
     """Return the pool indices of the largest expected improvements, one by one.
 
@@ -150,12 +173,16 @@ def rank_improvements(state: SearchState, n_configs: int) -> NDArray[np.intp]:
     return candidates[np.argsort(-promise, kind="stable")[:n_configs]]
 
 
-def _promise(gain: NDArray, std: NDArray, log_price: NDArray | None) -> NDArray:
+def _promise(
+    gain: NDArray[np.float64],
+    std: NDArray[np.float64],
+    log_price: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
     """Return the expected improvements for their price, or what ranks like them."""
     deviation = np.maximum(std, 1e-300)
     ratio = gain / deviation
     density = np.exp(-0.5 * ratio**2) / np.sqrt(2 * np.pi)
-    improvement = deviation * (ratio * ndtr(ratio) + density)
+    improvement: NDArray[np.float64] = deviation * (ratio * ndtr(ratio) + density)
     # Far below the incumbent all improvements underflow: the least hopeless wins.
     if not improvement.max() > 1e-300:
         return ratio
@@ -185,6 +212,16 @@ class SoftmaxMarginal(ChoosingPolicy):
         A duration within this factor of the best is near-optimal.
     floor : float, default=1e-300
         Smallest weight of a config.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import SoftmaxMarginal
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(acquisition=SoftmaxMarginal(), random_state=0)
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> search.n_measured_, search.stop_reason_
+    (40, 'budget')
     """
 
     tau_min: float = 0.3
@@ -209,7 +246,7 @@ class SoftmaxMarginal(ChoosingPolicy):
         return union[np.sort(np.unique(union, return_index=True)[1])]
 
     def _sample(
-        self, state: SearchState, score: NDArray, tau: float, n_configs: int
+        self, state: SearchState, score: NDArray[np.float64], tau: float, n_configs: int
     ) -> NDArray[np.intp]:
         weight = np.maximum(np.exp(-(score - score.min()) / tau), self.floor)
         return state.rng.choice(

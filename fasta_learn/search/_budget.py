@@ -77,7 +77,8 @@ def plan_budget(
         With ``1 <= n_initial <= n_budget <= n_pool``.
     """
     if callable(budget):
-        return budget(n_pool, n_features)
+        plan: BudgetPlan = budget(n_pool, n_features)
+        return plan
     n_budget = _resolve(budget, n_pool, n_pool)
     if n_initial == "auto":
         first = min(whole_sample(n_features), max(1, round(_BLIND_SHARE * n_budget)))
@@ -110,6 +111,16 @@ class RoutedBudget:
         The blind share of the low class.
     min_viable : float, default=2
         Measurements per term of the linear model below which none is fitted.
+
+    Examples
+    --------
+    >>> from fasta_learn.search import RoutedBudget
+    >>> budget = RoutedBudget(
+    ...     base=0.1, high=0.3, low=None, first=0.05, first_floor=0.02, first_low=None
+    ... )
+    >>> plan = budget(n_pool=2000, n_features=3)
+    >>> plan.n_budget, plan.n_initial, plan.label
+    (200, 100, 'base')
     """
 
     base: float
@@ -178,6 +189,16 @@ class ScaledBudget:
         The budget whose base class is scaled.
     amount : float or int
         Share of the pool or number of configs to measure in all.
+
+    Examples
+    --------
+    >>> from fasta_learn.search import RoutedBudget, ScaledBudget
+    >>> budget = RoutedBudget(
+    ...     base=0.1, high=0.3, low=None, first=0.05, first_floor=0.02, first_low=None
+    ... )
+    >>> plan = ScaledBudget(budget, 0.2)(n_pool=2000, n_features=3)
+    >>> plan.n_budget, plan.n_initial, plan.label
+    (400, 200, 'scaled')
     """
 
     routed: RoutedBudget
@@ -220,6 +241,16 @@ class GrowingBatch:
     ----------
     divisor : int, default=32
         The batch is the number of measured configs divided by it.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import GrowingBatch
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(batch_size=GrowingBatch(divisor=8), random_state=0)
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> [each["n_measured"] for each in search.rounds_][-4:]
+    [30, 33, 37, 40]
     """
 
     divisor: int = 32
@@ -248,6 +279,16 @@ class FixedBatch:
     ----------
     n_configs : int
         The number.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import FixedBatch
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(batch_size=FixedBatch(8), random_state=0)
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> [each["n_measured"] for each in search.rounds_]
+    [9, 17, 25, 33, 40]
     """
 
     n_configs: int
@@ -276,6 +317,18 @@ class EqualBatches:
     ----------
     max_rounds : int
         Number of rounds, the blind one included.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import EqualBatches
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(
+    ...     batch_size=EqualBatches(max_rounds=4), n_initial=10, random_state=0
+    ... )
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> [each["n_measured"] for each in search.rounds_]
+    [10, 20, 30, 40]
     """
 
     max_rounds: int

@@ -30,7 +30,7 @@ class Calibration:
     intercept: float
     weights: tuple[float, ...]
 
-    def probability(self, covariates: NDArray) -> float:
+    def probability(self, covariates: NDArray[np.float64]) -> float:
         """Return the probability.
 
         Parameters

@@ -90,7 +90,7 @@ class SearchEngine:
         self._queue = self._first_sample(init_indices)
 
     def _first_sample(self, init_indices: NDArray[np.intp]) -> list[int]:
-        chosen = init_indices.tolist()
+        chosen: list[int] = init_indices.tolist()
         n_blind = self.plan.n_initial - len(chosen)
         if n_blind > 0:
             self.ledger.discarded.update(chosen)
@@ -245,7 +245,7 @@ class SearchEngine:
         """Predicted durations in ms of pool indices."""
         return self.to_durations(self.surrogate.mean[indices])
 
-    def to_durations(self, target: NDArray) -> NDArray[np.float64]:
+    def to_durations(self, target: NDArray[np.float64]) -> NDArray[np.float64]:
         """Durations in ms of predicted targets."""
         best = min(self.ledger.durations)
         return from_target(target, best, self.policies.target_transform)

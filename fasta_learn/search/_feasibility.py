@@ -26,7 +26,7 @@ class FeasibilityModel:
     # Ones and zeros are no normal variables: no prediction of them is surer than this.
     _LEAST_STD = 0.05
 
-    def __init__(self, features: NDArray):
+    def __init__(self, features: NDArray[np.float64]):
         self._features = features
         self._candidates: NDArray[np.intp] | None = None
         self._process: PoolGaussianProcess | None = None
@@ -34,7 +34,7 @@ class FeasibilityModel:
     def probability(
         self,
         rows: NDArray[np.intp],
-        durations: NDArray,
+        durations: NDArray[np.float64],
         candidates: NDArray[np.intp] | None,
     ) -> NDArray[np.float64] | None:
         """Return how likely each config runs.
@@ -62,7 +62,9 @@ class FeasibilityModel:
         with one_blas_thread():
             process.fit(local, ran.astype(np.float64))
             mean, std = process.predict()
-        predicted = ndtr((mean - 0.5) / np.maximum(std, self._LEAST_STD))
+        predicted: NDArray[np.float64] = ndtr(
+            (mean - 0.5) / np.maximum(std, self._LEAST_STD)
+        )
         if candidates is None:
             return predicted
         probability = np.ones(len(self._features))

@@ -54,7 +54,8 @@ class Identities:
 
     def _bucket(self, value: np.uint64) -> list[int]:
         low, high = (np.searchsorted(self._hashes, value, s) for s in ("left", "right"))
-        return self._order[low:high].tolist()
+        indices: list[int] = self._order[low:high].tolist()
+        return indices
 
     def _is(self, index: int, item: Any) -> bool:
         return _key(self._items[index]) == _key(item)
@@ -88,7 +89,7 @@ def _key(item: Any) -> str | bytes:
     return config_key(item)
 
 
-def _bits(rows: NDArray) -> NDArray[np.uint64]:
+def _bits(rows: NDArray[np.intp]) -> NDArray[np.uint64]:
     return (rows.astype(np.float64) + 0.0).view(np.uint64)
 
 
@@ -100,7 +101,7 @@ def _hash_items(items: Any) -> NDArray[np.uint64]:
     return _hash_configs(items)
 
 
-def _hash_rows(rows: NDArray) -> NDArray[np.uint64]:
+def _hash_rows(rows: NDArray[np.intp]) -> NDArray[np.uint64]:
     hashes = np.full(len(rows), _FACTOR)
     for column in _bits(rows).T:
         hashes = (hashes ^ column) * _FACTOR

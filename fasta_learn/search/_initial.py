@@ -11,7 +11,20 @@ from fasta_learn.search._state import SearchState
 
 @dataclass(frozen=True)
 class RandomDesign(ChoosingPolicy):
-    """Draw configs uniformly without replacement."""
+    """Draw configs uniformly without replacement.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import RandomDesign
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(
+    ...     initial_design=RandomDesign(), n_initial=8, random_state=0
+    ... )
+    >>> first = search.propose(pool.configs)
+    >>> sorted({pool.configs[i]["BLOCK_M"] for i in first})
+    [64, 128]
+    """
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
         return state.rng.choice(state.available, n_configs, replace=False)
@@ -24,6 +37,18 @@ class StratifiedDesign(ChoosingPolicy):
     For each value of the feature with the most values one random config is taken
     that has it and was not yet chosen, then for the next feature; the rest is
     drawn at random. This is the first sample of the dynamic filter.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import StratifiedDesign
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(
+    ...     initial_design=StratifiedDesign(), n_initial=8, random_state=0
+    ... )
+    >>> first = search.propose(pool.configs)
+    >>> sorted({pool.configs[i]["BLOCK_M"] for i in first})
+    [16, 32, 64, 128, 256]
     """
 
     def __call__(self, state: SearchState, n_configs: int) -> NDArray[np.intp]:
@@ -44,7 +69,7 @@ class StratifiedDesign(ChoosingPolicy):
         return np.concatenate([np.array(chosen, dtype=np.intp), rest])
 
 
-def _by_cardinality(features: NDArray) -> list[NDArray]:
+def _by_cardinality(features: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Columns with more than one value, those with the most values first."""
     columns = [column for column in features.T if np.ptp(column) > 0]
     return sorted(columns, key=lambda column: -len(np.unique(column)))
@@ -67,6 +92,18 @@ class CentredDesign(ChoosingPolicy):
     balance : float, default=1.5
         How strongly values that were drawn already are avoided: by exp(-balance)
         for each time.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import CentredDesign
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(
+    ...     initial_design=CentredDesign(concentration=5), n_initial=8, random_state=0
+    ... )
+    >>> first = search.propose(pool.configs)
+    >>> sorted({pool.configs[i]["BLOCK_M"] for i in first})
+    [32, 64, 128]
     """
 
     concentration: float = 15.0
@@ -96,10 +133,12 @@ class CentredDesign(ChoosingPolicy):
         return -self.concentration * _centre_distance(state.features)
 
 
-def _centre_distance(features: NDArray) -> NDArray:
+def _centre_distance(features: NDArray[np.float64]) -> NDArray[np.float64]:
     """Squared distance of each row from the median of the pool."""
     wide = [column for column in features.T if len(np.unique(column)) > 2]
     if not wide:
         return np.zeros(len(features))
     columns = np.column_stack(wide)
-    return np.sum((columns - np.median(columns, axis=0)) ** 2, axis=1)
+    squares = (columns - np.median(columns, axis=0)) ** 2
+    distance: NDArray[np.float64] = squares.sum(axis=1)
+    return distance

@@ -81,10 +81,10 @@ def as_indices(X: Any) -> NDArray[np.intp] | None:
         is_row = len(getattr(X, "shape", ())) == 1
     if not is_row:
         return None
-    X = np.asarray(X)
-    if X.ndim != 1 or not (X.size == 0 or np.issubdtype(X.dtype, np.integer)):
+    rows = np.asarray(X)
+    if rows.ndim != 1 or not (rows.size == 0 or np.issubdtype(rows.dtype, np.integer)):
         return None
-    return X.astype(np.intp)
+    return rows.astype(np.intp)
 
 
 def find_init_configs(

@@ -3,8 +3,7 @@
 from numbers import Real
 from typing import Any
 
-from sklearn.utils._param_validation import StrOptions, validate_params
-
+from fasta_learn._compat import StrOptions, validate_params
 from fasta_learn.configs import ConfigVectorizer
 from fasta_learn.model_selection import ModelSelector
 from fasta_learn.search._acquisition import SoftmaxMarginal

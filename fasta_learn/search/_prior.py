@@ -134,7 +134,8 @@ class LeaningDesign(CentredDesign):
     def _preference(self, state: SearchState) -> NDArray[np.float64]:
         assert self.costs is not None
         cost = self.costs / self.costs.std()
-        return super()._preference(state) - self.lean * (cost - cost.min())
+        malus: NDArray[np.float64] = self.lean * (cost - cost.min())
+        return super()._preference(state) - malus
 
 
 def _without(state: SearchState, chosen: NDArray[np.intp]) -> SearchState:
@@ -163,13 +164,15 @@ class PriorSurrogate(PoolSurrogate):
         What the surrogate learns of the durations.
     """
 
-    def __init__(self, inner: PoolSurrogate, costs: NDArray, target_transform: str):
+    def __init__(
+        self, inner: PoolSurrogate, costs: NDArray[np.float64], target_transform: str
+    ):
         self.inner, self.basis = inner, inner.basis
         self._transform = target_transform
         self._costs = costs
         self._slope = _SHARE
 
-    def fit(self, rows: NDArray, target: NDArray) -> None:
+    def fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         """Learn the targets of the measured rows, which grow from call to call."""
         expected = self._expected(float(target.min()))
         design = np.stack([np.ones(len(rows)), expected[rows], target], axis=1)
@@ -184,7 +187,7 @@ class PriorSurrogate(PoolSurrogate):
         share = residuals.var() / target.var() if target.var() > 0 else 1.0
         self.r2 = float(np.clip(1.0 - (1.0 - self.inner.r2) * share, 0.0, 1.0))
 
-    def _fit(self, rows: NDArray, target: NDArray) -> None:
+    def _fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         self.fit(rows, target)
 
     def _expected(self, best: float) -> NDArray[np.float64]:
@@ -202,12 +205,18 @@ class PriorSurrogate(PoolSurrogate):
         """Undo every `imagine`."""
         self.inner.forget()
 
-    def fitted_estimator(self, rows: NDArray, target: NDArray) -> Any:
+    def fitted_estimator(
+        self, rows: NDArray[np.intp], target: NDArray[np.float64]
+    ) -> Any:
         """Return a new regressor, fitted to the targets of the rows alone."""
         return self.inner.fitted_estimator(rows, target)
 
 
-def trusted_slope(ones: NDArray, expected: NDArray, target: NDArray) -> float:
+def trusted_slope(
+    ones: NDArray[np.float64],
+    expected: NDArray[np.float64],
+    target: NDArray[np.float64],
+) -> float:
     """Return how far a prior is to be followed, by what was measured.
 
     Either the prior is worthless, or, as is somewhat more likely, the targets rise with
@@ -248,7 +257,7 @@ def trusted_slope(ones: NDArray, expected: NDArray, target: NDArray) -> float:
     return float(slope * expit(logit(_TRUST) + evidence))
 
 
-def lean_policies(policies: Policies, costs: NDArray | None) -> Policies:
+def lean_policies(policies: Policies, costs: NDArray[np.float64] | None) -> Policies:
     """Return policies that use expected costs, if there are any.
 
     Parameters

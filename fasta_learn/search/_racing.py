@@ -104,7 +104,9 @@ class Racing:
             n_coverage=max(n_budget, plan.n_coverage - self.n_repeats),
         )
 
-    def finalists(self, indices: NDArray, durations: NDArray) -> list[int]:
+    def finalists(
+        self, indices: NDArray[np.intp], durations: NDArray[np.float64]
+    ) -> list[int]:
         """Return the pool indices that take part, the fastest first.
 
         Parameters
@@ -122,7 +124,8 @@ class Racing:
         fastest = np.argsort(durations, kind="stable")[: self.n_finalists]
         near = durations[fastest] <= self.tolerance * durations.min()
         ok = np.isfinite(durations[fastest])
-        return indices[fastest[near & ok]].tolist()
+        chosen: list[int] = indices[fastest[near & ok]].tolist()
+        return chosen
 
 
 class Race:

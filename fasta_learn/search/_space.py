@@ -53,7 +53,8 @@ class PoolSpace:
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return features of any configs, scaled as those of the pool."""
         values = np.asarray(self.vectorizer.transform(X), dtype=np.float64)
-        return (values - self._low) / self._span
+        scaled: NDArray[np.float64] = (values - self._low) / self._span
+        return scaled
 
     def holds(self, X: Any) -> bool:
         """Tell whether X lists the same configs in the same order."""

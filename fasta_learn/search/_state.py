@@ -71,7 +71,7 @@ class SearchState:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.features.shape[1]
+        return int(self.features.shape[1])
 
     @property
     def unmeasured(self) -> NDArray[np.intp]:

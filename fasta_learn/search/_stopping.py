@@ -117,6 +117,16 @@ class Convergence:
         Bins of the histograms, between the extremes of both rounds.
     max_rounds : int or None, default=None
         Stop after this many rounds.
+
+    Examples
+    --------
+    >>> from fasta_learn import ActiveConfigSearch, datasets
+    >>> from fasta_learn.search import Convergence
+    >>> pool = datasets.load_pool("mm_2048_2048_2048")
+    >>> search = ActiveConfigSearch(stopping=Convergence(margin=1.1), random_state=0)
+    >>> search = search.fit(pool.configs, pool.durations)
+    >>> search.n_measured_, search.stop_reason_
+    (13, 'converged')
     """
 
     margin: float

@@ -45,15 +45,17 @@ class WorkingSetSurrogate(PoolSurrogate):
     _N_CENTRES = 8
     _N_NEIGHBOURS = 512
 
-    def __init__(self, estimator: Any, features: NDArray, rng: np.random.RandomState):
+    def __init__(
+        self, estimator: Any, features: NDArray[np.float64], rng: np.random.RandomState
+    ):
         super().__init__(estimator, features)
         self._rng = rng
         self._inner: PoolSurrogate | None = None
         self._imagined: NDArray[np.float64] | None = None
         self._renew_at = 0
-        self._local = np.full(len(features), -1, dtype=np.int32)
+        self._local = np.full(len(features), -1, dtype=np.intp)
 
-    def _fit(self, rows: NDArray, target: NDArray) -> None:
+    def _fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         if len(rows) >= self._renew_at or (self._local[rows] < 0).any():
             self._renew(rows, target)
             self._renew_at = int(np.ceil(len(rows) * self._GROWTH))
@@ -66,7 +68,7 @@ class WorkingSetSurrogate(PoolSurrogate):
         self.std = self._spread(self._inner.std)
         self.r2, self.basis = self._inner.r2, self._inner.basis
 
-    def _spread(self, std: NDArray | None) -> NDArray[np.float64] | None:
+    def _spread(self, std: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         """Deviations over the pool from those over the working set."""
         if std is None:
             return None
@@ -90,7 +92,7 @@ class WorkingSetSurrogate(PoolSurrogate):
         if self._inner is not None:
             self._inner.forget()
 
-    def _renew(self, rows: NDArray, target: NDArray) -> None:
+    def _renew(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         fastest = rows[np.argsort(target, kind="stable")[: self._N_CENTRES]]
         parts = [rows, self._rng.randint(len(self.features), size=self._N_RANDOM)]
         parts += [
@@ -111,7 +113,9 @@ class WorkingSetSurrogate(PoolSurrogate):
             self._inner.begin_like(before)
 
 
-def nearest(features: NDArray, centre: NDArray, count: int) -> NDArray[np.intp]:
+def nearest(
+    features: NDArray[np.float64], centre: NDArray[np.float64], count: int
+) -> NDArray[np.intp]:
     """Return the rows that differ least from a row, in few features at best.
 
     Parameters
@@ -138,7 +142,7 @@ def nearest(features: NDArray, centre: NDArray, count: int) -> NDArray[np.intp]:
 
 
 def open_surrogate(
-    estimator: Any, features: NDArray, rng: np.random.RandomState
+    estimator: Any, features: NDArray[np.float64], rng: np.random.RandomState
 ) -> PoolSurrogate:
     """Return the surrogate of a search over a pool.
 

@@ -44,21 +44,26 @@ class PoolSurrogate(ABC):
     candidates: NDArray[np.intp] | None = None
     r2: float = 0.0
 
-    def __init__(self, estimator: Any, features: NDArray):
+    def __init__(self, estimator: Any, features: NDArray[np.float64]):
         self.estimator = clone(estimator)
         self.features = features
         self.basis = type(estimator).__name__
 
-    def fit(self, rows: NDArray, target: NDArray) -> None:
+    def fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         """Learn the targets of the measured rows, which grow from call to call."""
         with one_blas_thread():
             self.incumbent = float(target.min())
             self._fit(rows, target)
 
     @abstractmethod
-    def _fit(self, rows: NDArray, target: NDArray) -> None: ...
+    def _fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None: ...
 
-    def whiten(self, rows: NDArray, target: NDArray, values: NDArray) -> NDArray:
+    def whiten(
+        self,
+        rows: NDArray[np.intp],
+        target: NDArray[np.float64],
+        values: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
         """Return columns of `values`, decorrelated by what is learned of the target.
 
         A model that knows no covariance between configs leaves them as they are.
@@ -77,7 +82,9 @@ class PoolSurrogate(ABC):
     def begin_like(self, other: "PoolSurrogate") -> None:  # noqa: B027
         """Begin with what the same estimator has learned over another pool."""
 
-    def fitted_estimator(self, rows: NDArray, target: NDArray) -> Any:
+    def fitted_estimator(
+        self, rows: NDArray[np.intp], target: NDArray[np.float64]
+    ) -> Any:
         """Return a new regressor, fitted to the targets of the rows."""
         return clone(self.estimator).fit(self.features[rows], target)
 
@@ -85,25 +92,32 @@ class PoolSurrogate(ABC):
 class GaussianProcessSurrogate(PoolSurrogate):
     """The default: its posterior grows with the measurements."""
 
-    def __init__(self, estimator: AnovaGaussianProcess, features: NDArray):
+    def __init__(self, estimator: AnovaGaussianProcess, features: NDArray[np.float64]):
         super().__init__(estimator, features)
         self._process = self.estimator._open_pool(features)
 
-    def _fit(self, rows: NDArray, target: NDArray) -> None:
+    def _fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         self._process.fit(rows, target)
         self.mean, self.std = self._process.predict()
         self.r2 = _r2(*self._process.leave_one_out())
 
-    def whiten(self, rows: NDArray, target: NDArray, values: NDArray) -> NDArray:
+    def whiten(
+        self,
+        rows: NDArray[np.intp],
+        target: NDArray[np.float64],
+        values: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
         """Return columns of `values`, decorrelated by what is learned of the target."""
         with one_blas_thread():
             self._process.fit(rows, target)
-            return self._process.whiten(rows, values)
+            white: NDArray[np.float64] = self._process.whiten(rows, values)
+        return white
 
     def imagine(self, row: int) -> NDArray[np.float64]:
         """Return `std`, had this row come out as predicted."""
         with one_blas_thread():
-            return self._process.imagine(row)
+            std: NDArray[np.float64] = self._process.imagine(row)
+        return std
 
     def forget(self) -> None:
         """Undo every `imagine`."""
@@ -118,11 +132,11 @@ class GaussianProcessSurrogate(PoolSurrogate):
 class SelectorSurrogate(PoolSurrogate):
     """Bases that compete anew with every fit; the pool is expanded once."""
 
-    def __init__(self, estimator: ModelSelector, features: NDArray):
+    def __init__(self, estimator: ModelSelector, features: NDArray[np.float64]):
         super().__init__(estimator, features)
         self._expanded = self.estimator._expand_pool(features)
 
-    def _fit(self, rows: NDArray, target: NDArray) -> None:
+    def _fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         self.estimator._fit_rows(self._expanded, rows, target)
         self.mean = self.estimator._predict_pool(self._expanded)
         self.r2, self.basis = self.estimator.r2_, self.estimator.best_basis_
@@ -131,7 +145,7 @@ class SelectorSurrogate(PoolSurrogate):
 class RegressorSurrogate(PoolSurrogate):
     """Any other scikit-learn regressor, fitted anew each time."""
 
-    def _fit(self, rows: NDArray, target: NDArray) -> None:
+    def _fit(self, rows: NDArray[np.intp], target: NDArray[np.float64]) -> None:
         self.estimator = clone(self.estimator).fit(self.features[rows], target)
         if "return_std" in signature(self.estimator.predict).parameters:
             self.mean, self.std = self.estimator.predict(self.features, return_std=True)
@@ -140,7 +154,7 @@ class RegressorSurrogate(PoolSurrogate):
         self.r2 = _r2(target, self.mean[rows])
 
 
-def make_surrogate(estimator: Any, features: NDArray) -> PoolSurrogate:
+def make_surrogate(estimator: Any, features: NDArray[np.float64]) -> PoolSurrogate:
     """Return the surrogate that fits a regressor to this pool.
 
     Parameters
@@ -163,7 +177,7 @@ def make_surrogate(estimator: Any, features: NDArray) -> PoolSurrogate:
     return RegressorSurrogate(estimator, features)
 
 
-def _r2(target: NDArray, predicted: NDArray) -> float:
+def _r2(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
     spread = float(np.sum((target - target.mean()) ** 2))
     if spread == 0:
         return 0.0

@@ -9,7 +9,7 @@ TRANSFORMS = ("speed", "log", "identity")
 _TINY = np.finfo(np.float64).tiny
 
 
-def to_target(durations: NDArray, transform: str) -> NDArray[np.float64]:
+def to_target(durations: NDArray[np.float64], transform: str) -> NDArray[np.float64]:
     """Return what a surrogate learns; smaller is better, NaN is left out.
 
     Parameters
@@ -31,13 +31,16 @@ def to_target(durations: NDArray, transform: str) -> NDArray[np.float64]:
     if transform == "identity":
         return known
     positive = np.maximum(known, _TINY)
-    best = np.nanmin(positive)
+    best = float(np.nanmin(positive))
     if transform == "speed":
         return 1.0 - best / positive
-    return np.log(positive) - np.log(best)
+    ratio: NDArray[np.float64] = np.log(positive) - np.log(best)
+    return ratio
 
 
-def from_target(target: NDArray, best: float, transform: str) -> NDArray[np.float64]:
+def from_target(
+    target: NDArray[np.float64], best: float, transform: str
+) -> NDArray[np.float64]:
     """Return the durations in ms of predicted targets.
 
     Parameters

@@ -50,7 +50,9 @@ def pool_columns(configs: Sequence[Any], shape: Mapping[str, float] | None) -> C
     return columns
 
 
-def as_matrix(columns: Columns, names: Sequence[str], n_rows: int) -> NDArray:
+def as_matrix(
+    columns: Columns, names: Sequence[str], n_rows: int
+) -> NDArray[np.float32]:
     """Return the named features as a matrix of single precision.
 
     Parameters
@@ -110,7 +112,7 @@ def _numeric(configs: Sequence[Any]) -> Columns:
     return columns
 
 
-def _log2(values: NDArray) -> NDArray[np.float64]:
+def _log2(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Base-two logarithms; zero comes one octave below one, negatives lower."""
     positive = values > 0
     return np.where(positive, np.log2(np.where(positive, values, 1.0)), values - 1.0)

@@ -1,6 +1,7 @@
 """Extremely randomised trees as plain arrays, which are stored without pickle."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,12 @@ class Forest:
 
     @classmethod
     def grow(
-        cls, X: NDArray, y: NDArray, weight: NDArray, n_trees: int, seed: int
+        cls,
+        X: NDArray[np.float64],
+        y: NDArray[np.float64],
+        weight: NDArray[np.float64],
+        n_trees: int,
+        seed: int,
     ) -> "Forest":
         """Return a forest that has learned.
 
@@ -71,7 +77,9 @@ class Forest:
         ).fit(X, y, sample_weight=weight)
         trees = [member.tree_ for member in model.estimators_]
         roots = np.cumsum([0] + [tree.node_count for tree in trees[:-1]])
-        parts: dict[str, list[NDArray]] = {field.name: [] for field in fields(cls)[1:]}
+        parts: dict[str, list[NDArray[Any]]] = {
+            field.name: [] for field in fields(cls)[1:]
+        }
         for root, tree in zip(roots, trees, strict=True):
             own = np.arange(tree.node_count)
             leaf = tree.children_left < 0
@@ -86,7 +94,7 @@ class Forest:
             joined[name] = joined[name].astype(np.float32)
         return cls(roots=roots.astype(np.int64), **joined)
 
-    def predict(self, X: NDArray) -> NDArray[np.float64]:
+    def predict(self, X: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return the mean prediction of the trees.
 
         Parameters
@@ -106,7 +114,7 @@ class Forest:
                 total[start : start + _CHUNK] += self.value[self._leaves(rows, root)]
         return total / len(self.roots)
 
-    def _leaves(self, X: NDArray, root: int) -> NDArray[np.int64]:
+    def _leaves(self, X: NDArray[np.float32], root: int) -> NDArray[np.int64]:
         """Index of the leaf of each row."""
         node = np.full(len(X), root)
         every = np.arange(len(X))
@@ -151,5 +159,5 @@ class Forest:
             raise ValueError("the arrays are no trees")
 
 
-def _within(array: NDArray, low: NDArray | float, high: float) -> bool:
+def _within(array: NDArray[Any], low: NDArray[np.intp] | float, high: float) -> bool:
     return bool(((array >= low) & (array < high)).all())
