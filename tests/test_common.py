@@ -1,6 +1,7 @@
 """What all public names, estimators and docstrings have in common."""
 
 import ast
+import doctest
 import importlib
 import inspect
 import io
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 
 import joblib
@@ -59,21 +61,29 @@ def public_objects():
     return {name: thing for thing, name in found.items()}
 
 
+def public_members(thing):
+    """Methods and properties of a class, those of our private bases included."""
+    found = {}
+    for base in reversed(thing.__mro__):
+        if base.__module__.partition(".")[0] == "fasta_learn":
+            found |= vars(base)
+    kinds = (property, cached_property, classmethod, staticmethod)
+    return {
+        name: value
+        for name, value in found.items()
+        if not name.startswith("_")
+        and (inspect.isfunction(value) or isinstance(value, kinds))
+    }
+
+
 def public_callables():
     """The same, with the public methods and properties of the classes."""
     found = {}
     for name, thing in public_objects().items():
         found[name] = thing
         if inspect.isclass(thing):
-            found |= {
-                f"{name}.{member}": value
-                for member, value in vars(thing).items()
-                if not member.startswith("_")
-                and (
-                    inspect.isfunction(value)
-                    or isinstance(value, (property, classmethod, staticmethod))
-                )
-            }
+            members = public_members(thing)
+            found |= {f"{name}.{member}": value for member, value in members.items()}
     return found
 
 
@@ -170,10 +180,39 @@ def test_errors_are_documented(name):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, t in OBJECTS.items() if inspect.isfunction(t)] + list(ESTIMATORS)
+    "module", list(public_modules()), ids=lambda module: module.__name__
 )
+def test_modules_say_what_they_are_for(module):
+    summary, _, rest = module.__doc__.partition("\n")
+    assert summary.endswith(".")
+    assert not rest.splitlines() or rest.startswith("\n")
+
+
+def is_made_by_users(thing):
+    """Tell whether it is no exception, interface or record that a function returns."""
+    if not inspect.isclass(thing) or thing in ESTIMATORS.values():
+        return True
+    is_record = is_dataclass(thing) and get_doc_object(thing)["Attributes"]
+    comes_from_function = is_record or "; made by `" in thing.__doc__
+    is_base = issubclass(thing, Exception) or inspect.isabstract(thing)
+    return not (comes_from_function or is_base)
+
+
+@pytest.mark.parametrize("name", [n for n, t in OBJECTS.items() if is_made_by_users(t)])
 def test_there_is_an_example(name):
     assert ">>>" in OBJECTS[name].__doc__
+
+
+def modules_with_examples():
+    for info in pkgutil.walk_packages(fasta_learn.__path__, "fasta_learn."):
+        if ">>>" in Path(info.module_finder.find_spec(info.name).origin).read_text():
+            yield info.name
+
+
+@pytest.mark.parametrize("name", list(modules_with_examples()))
+def test_examples_do_what_they_say(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 EXTRAS = ["torch", "torch_npu", "triton", "matplotlib", "rich", "dask", "pyarrow"]
