@@ -9,11 +9,15 @@ From the root of the repository, with the extra ``docs`` installed::
 import doctest
 import importlib
 import re
+import sys
 from pathlib import Path
+
+from sphinx_gallery.sorting import ExplicitOrder
 
 import fasta_learn
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_extensions"))
 
 project = "fasta_learn"
 author = "The fasta_learn developers"
@@ -25,6 +29,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "numpydoc",
+    "mathml",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -50,17 +55,37 @@ html_theme_options = {
 }
 html_sidebars = {
     "install": [],
-    "inductor": [],
-    "ascend": [],
+    "troubleshooting": [],
+    "contributing": [],
     "decisions": [],
     "index": [],
 }
 html_show_sourcelink = False
+html_math_renderer = "mathml"
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "plot_",
+    # From a first search to what few need; an example that is missing here comes last.
+    "within_subsection_order": ExplicitOrder(
+        [
+            "plot_first_search.py",
+            "plot_landscape.py",
+            "plot_own_kernel.py",
+            "plot_stopping.py",
+            "plot_calibration.py",
+            "plot_failures.py",
+            "plot_what_matters.py",
+            "plot_surrogates.py",
+            "plot_basis_winners.py",
+            "plot_own_basis.py",
+            "plot_transfer.py",
+            "plot_workers.py",
+            "plot_pad_mm.py",
+            "*",
+        ]
+    ),
     "abort_on_example_error": True,
     "show_memory": False,
 }
@@ -75,6 +100,7 @@ PUBLIC_MODULES = (
     "fasta_learn.oracles",
     "fasta_learn.autotuner",
     "fasta_learn.inductor",
+    "fasta_learn.heuristics",
     "fasta_learn.datasets",
     "fasta_learn.experiments",
     "fasta_learn.report",
