@@ -22,7 +22,7 @@ PACKAGE = HERE.parents[1] / "fasta_learn"
 PICTURE = HERE / "architecture.svg"
 
 # What everything may use is not drawn, nor is what only forwards names.
-SUPPORT = ("_blas", "_compat", "exceptions")
+SUPPORT = ("_blas", "_compat", "_text", "exceptions")
 FACADE = ("__init__", "__main__")
 
 BOX_HEIGHT, ROW, MARGIN, LANE = 46, 82, 6, 14

@@ -24,7 +24,7 @@ from fasta_learn._cli._parsers import (
     list_examples,
     parse,
 )
-from fasta_learn._cli._text import write
+from fasta_learn._cli._terminal import write
 from fasta_learn.exceptions import AllConfigsFailedError, MissingExtraError
 
 # Each has add_parser(subparsers) and run(args) -> exit code, and is named after its

@@ -9,7 +9,7 @@ from fasta_learn._cli._completion_fish import to_fish
 from fasta_learn._cli._completion_zsh import to_zsh
 from fasta_learn._cli._parsers import add_command
 from fasta_learn._cli._syntax import read_syntax
-from fasta_learn._cli._text import write
+from fasta_learn._cli._terminal import write
 from fasta_learn.datasets import list_pools
 
 _SHELLS = {"bash": to_bash, "zsh": to_zsh, "fish": to_fish}

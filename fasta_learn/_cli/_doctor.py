@@ -18,8 +18,8 @@ import fasta_learn
 from fasta_learn._cli._files import check_writable
 from fasta_learn._cli._npu_report import write_report
 from fasta_learn._cli._parsers import add_command
-from fasta_learn._cli._terminal import line_width, paint
-from fasta_learn._cli._text import format_pairs, write
+from fasta_learn._cli._terminal import paint, write
+from fasta_learn._text import format_pairs, line_width
 from fasta_learn.datasets import list_pools
 from fasta_learn.inductor import _npu_hooks
 from fasta_learn.inductor._hook_sources import probe

@@ -7,8 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from fasta_learn._cli._terminal import paint
-from fasta_learn._cli._text import write
+from fasta_learn._cli._terminal import paint, write
 
 _WHAT_TO_DO = {
     errno.ENOENT: "check the path",

@@ -9,7 +9,8 @@ from fasta_learn._cli._arguments import parse_count, parse_seconds, parse_seed
 from fasta_learn._cli._heuristic_parsers import add_json, add_step
 from fasta_learn._cli._progress import make_display
 from fasta_learn._cli._specs import parse_devices
-from fasta_learn._cli._text import format_pairs, write
+from fasta_learn._cli._terminal import write
+from fasta_learn._text import format_pairs
 from fasta_learn.heuristics import (
     CollectReport,
     CudaPadBenchmark,

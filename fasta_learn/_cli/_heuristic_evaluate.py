@@ -8,7 +8,8 @@ import pandas as pd
 
 from fasta_learn._cli._heuristic_model import load_model
 from fasta_learn._cli._heuristic_parsers import add_folder, add_json, add_step
-from fasta_learn._cli._text import format_table, write
+from fasta_learn._cli._terminal import write
+from fasta_learn._text import format_table
 from fasta_learn.heuristics import (
     choices_of,
     drift_check,

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from fasta_learn._cli._heuristic_parsers import add_step
-from fasta_learn._cli._text import write
+from fasta_learn._cli._terminal import write
 from fasta_learn.heuristics import merge_logs, write_log
 
 _MOST_LINES = 20

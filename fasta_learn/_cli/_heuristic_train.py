@@ -17,7 +17,8 @@ from fasta_learn._cli._heuristic_model import (
     sorted_sizes,
 )
 from fasta_learn._cli._heuristic_parsers import add_step
-from fasta_learn._cli._text import format_pairs, format_share, write
+from fasta_learn._cli._terminal import write
+from fasta_learn._text import format_pairs, format_share
 from fasta_learn.heuristics import (
     HeuristicLog,
     PadDecisionTree,

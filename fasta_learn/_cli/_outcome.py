@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from fasta_learn._cli._terminal import paint
-from fasta_learn._cli._text import (
-    format_config,
-    format_duration,
-    format_pairs,
-    format_share,
-    format_table,
-)
+from fasta_learn._text import format_duration, format_pairs, format_share, format_table
 from fasta_learn.configs import Pool, config_to_dict
+from fasta_learn.configs._formats import format_config
 from fasta_learn.oracles import BaseOracle, JournaledOracle
 from fasta_learn.search import ActiveConfigSearch
 

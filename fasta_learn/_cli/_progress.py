@@ -5,7 +5,7 @@ import sys
 from typing import Any, Protocol, TextIO
 
 from fasta_learn._cli._terminal import is_dumb
-from fasta_learn._cli._text import format_duration
+from fasta_learn._text import format_duration
 
 
 class Display(Protocol):

@@ -16,7 +16,8 @@ from fasta_learn._cli._specs import (
     load_spec,
     oracle_options,
 )
-from fasta_learn._cli._text import format_duration, write
+from fasta_learn._cli._terminal import write
+from fasta_learn._text import format_duration
 from fasta_learn.configs import Pool
 from fasta_learn.experiments import Recording, record_pool
 from fasta_learn.oracles import KernelSpec

@@ -15,9 +15,9 @@ from fasta_learn._cli._files import check_writable, write_file
 from fasta_learn._cli._parsers import add_command
 from fasta_learn._cli._pools import name_pools
 from fasta_learn._cli._progress import is_watched
-from fasta_learn._cli._terminal import paint
-from fasta_learn._cli._text import format_share, format_table, write
+from fasta_learn._cli._terminal import paint, write
 from fasta_learn._compat import import_extra
+from fasta_learn._text import format_share, format_table
 from fasta_learn.datasets import list_pools
 from fasta_learn.experiments import plot_regret, summarize
 from fasta_learn.experiments._plan import ReplayPlan, plan_replay

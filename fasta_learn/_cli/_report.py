@@ -7,8 +7,8 @@ from typing import Any
 
 from fasta_learn._cli._files import check_writable, write_file
 from fasta_learn._cli._parsers import add_command
-from fasta_learn._cli._terminal import paint
-from fasta_learn._cli._text import format_duration, format_table, write
+from fasta_learn._cli._terminal import paint, write
+from fasta_learn._text import format_duration, format_table
 from fasta_learn.inductor._statistics import mean_ratio, read_records, summarize
 
 

@@ -16,7 +16,7 @@ from fasta_learn._cli._searching import (
     fit_search,
     make_search,
 )
-from fasta_learn._cli._text import write
+from fasta_learn._cli._terminal import write
 from fasta_learn.configs import Pool, read_pool
 from fasta_learn.datasets import list_pools, load_pool
 from fasta_learn.oracles import BaseOracle, JournaledOracle, RecordedOracle

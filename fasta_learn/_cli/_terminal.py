@@ -1,7 +1,6 @@
-"""What the terminal shows: colours, and how wide its lines are."""
+"""How texts are written: in colours where they are wanted, in any encoding."""
 
 import os
-import shutil
 import sys
 from typing import TextIO
 
@@ -62,13 +61,22 @@ def paint(text: str, style: str, file: TextIO | None = None) -> str:
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m"
 
 
-def line_width() -> int | None:
-    """Return how long a line of the output may be.
+def write(text: str, file: TextIO | None = None) -> None:
+    """Write a text and a line end.
 
-    Returns
-    -------
-    int or None
-        The columns of the terminal, or those of ``COLUMNS``. None in a pipe or a file,
-        so that what programs read is the same everywhere.
+    Parameters
+    ----------
+    text : str
+        The text. What the encoding of the file lacks is replaced, "µ" by "u".
+    file : text file, default=None
+        Where to; by default the standard output.
     """
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    file = sys.stdout if file is None else file
+    encoding = file.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        data = text.replace("µ", "u").encode(encoding, "backslashreplace")
+        text = data.decode(encoding)
+    file.write(text + "\n")
+    file.flush()

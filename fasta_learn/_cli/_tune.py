@@ -23,8 +23,9 @@ from fasta_learn._cli._specs import (
     open_oracle,
     oracle_options,
 )
-from fasta_learn._cli._text import format_launch, write
+from fasta_learn._cli._terminal import write
 from fasta_learn.configs import config_to_dict
+from fasta_learn.configs._formats import format_launch
 from fasta_learn.experiments._record import pool_name
 from fasta_learn.oracles import BaseOracle, JournaledOracle
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fasta_learn._cli._text import format_duration
+from fasta_learn._text import format_duration
 from fasta_learn.report._svg import (
     Scale,
     bottom_axis,

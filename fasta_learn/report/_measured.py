@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from fasta_learn.configs._formats import format_launch
 from fasta_learn.report._effects import learn, parameters, predictions
 from fasta_learn.report._records import Record, Story, find_winner
 
@@ -82,9 +83,6 @@ def _best(records: list[Record]) -> dict[str, Any] | None:
     config = records[position].config
     launch = None
     if config is not None and any(name in config for name in _LAUNCH):
-        # Imported late: the command line imports this package.
-        from fasta_learn._cli._text import format_launch
-
         launch = format_launch(config)
     row = _row(records, position)
     return {**row, "duration_ms": duration, "triton_config": launch}

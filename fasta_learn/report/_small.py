@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from fasta_learn._cli._text import format_duration
+from fasta_learn._text import format_duration
 from fasta_learn.report._svg import (
     bottom_axis,
     count_scale,

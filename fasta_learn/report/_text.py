@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fasta_learn._cli._text import format_pairs, format_table
+from fasta_learn._text import format_pairs, format_table
 from fasta_learn.report import _words
 from fasta_learn.report._charts import budget_words
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from fasta_learn._cli._text import format_config, format_duration, format_share
+from fasta_learn._text import format_duration, format_share
+from fasta_learn.configs._formats import format_config
 
 
 def duration(value: float | None) -> str:

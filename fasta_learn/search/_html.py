@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import estimator_html_repr
 
+from fasta_learn._text import format_duration, format_share
 from fasta_learn.configs import config_to_dict
+from fasta_learn.configs._formats import format_launch
 
 _REASONS = {
     "budget": "the budget is used up",
@@ -84,9 +86,6 @@ def summary_html(search: Any) -> str:
 
 def _items(search: Any) -> list[tuple[str, str]]:
     """Return names, and contents as HTML."""
-    # Imported late: the command line imports this package.
-    from fasta_learn._cli._text import format_duration, format_share
-
     n_pool, n_measured = len(search._engine.space), search.n_measured_
     n_failed = sum(status != "ok" for status in search._engine.ledger.statuses)
     measured = f"{n_measured} of {n_pool} configs ({format_share(n_measured / n_pool)})"
@@ -113,8 +112,6 @@ def _items(search: Any) -> list[tuple[str, str]]:
 
 def _best_config(search: Any) -> str:
     """Return the config as code; a long one is cut."""
-    from fasta_learn._cli._text import format_launch
-
     config = config_to_dict(search.best_config_)
     is_launch = "num_warps" in config or "num_stages" in config
     text = format_launch(config) if is_launch else repr(config)

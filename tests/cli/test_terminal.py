@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from fasta_learn._cli import main
-from fasta_learn._cli._terminal import has_colours, is_dumb, line_width, paint
-from fasta_learn._cli._text import format_pairs, format_table
+from fasta_learn._cli._terminal import has_colours, is_dumb, paint
+from fasta_learn._text import format_pairs, format_table, line_width
 
 
 class Terminal(io.StringIO):

@@ -1,37 +1,13 @@
-"""Plain text for people: durations, shares, configs, tables."""
+"""Plain text for people: durations, shares, tables."""
 
 import math
+import shutil
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
-
-from fasta_learn._cli._terminal import line_width
-from fasta_learn.configs._keys import LAUNCH_OPTIONS
+from collections.abc import Sequence
 
 _UNITS = ((1e3, "s"), (1.0, "ms"), (1e-3, "µs"), (0.0, "ns"))
 _IN_MS = {"s": 1e3, "ms": 1.0, "µs": 1e-3, "ns": 1e-6}
-
-
-def write(text: str, file: TextIO | None = None) -> None:
-    """Write a text and a line end.
-
-    Parameters
-    ----------
-    text : str
-        The text. What the encoding of the file lacks is replaced, "µ" by "u".
-    file : text file, default=None
-        Where to; by default the standard output.
-    """
-    file = sys.stdout if file is None else file
-    encoding = file.encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        data = text.replace("µ", "u").encode(encoding, "backslashreplace")
-        text = data.decode(encoding)
-    file.write(text + "\n")
-    file.flush()
 
 
 def format_duration(duration: float) -> str:
@@ -69,41 +45,6 @@ def format_share(share: float) -> str:
         With one decimal, "4.2 %"; "-" if it is unknown.
     """
     return f"{100 * share:.1f} %" if math.isfinite(share) else "-"
-
-
-def format_config(config: Mapping[str, Any]) -> str:
-    """Return a config as keyword arguments.
-
-    Parameters
-    ----------
-    config : mapping of str to object
-        The config.
-
-    Returns
-    -------
-    str
-        Such as "BLOCK=64, num_warps=4".
-    """
-    return ", ".join(f"{name}={value!r}" for name, value in config.items())
-
-
-def format_launch(config: Mapping[str, Any]) -> str:
-    """Return a config as the ``triton.Config`` that it is, to be copied into code.
-
-    Parameters
-    ----------
-    config : mapping of str to object
-        The config.
-
-    Returns
-    -------
-    str
-        Such as "triton.Config({'BLOCK': 64}, num_warps=4)".
-    """
-    options = {n: v for n, v in config.items() if n in LAUNCH_OPTIONS}
-    keywords = {n: v for n, v in config.items() if n not in LAUNCH_OPTIONS}
-    arguments = [repr(keywords), *([format_config(options)] if options else [])]
-    return f"triton.Config({', '.join(arguments)})"
 
 
 def format_table(
@@ -187,3 +128,15 @@ def format_pairs(pairs: Sequence[tuple[str, str]], *, width: int | None = None) 
         else name
         for name, text in pairs
     )
+
+
+def line_width() -> int | None:
+    """Return how long a line of the output may be.
+
+    Returns
+    -------
+    int or None
+        The columns of the terminal, or those of ``COLUMNS``. None in a pipe or a file,
+        so that what programs read is the same everywhere.
+    """
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

@@ -3,15 +3,9 @@ import math
 
 import pytest
 
-from fasta_learn._cli._text import (
-    format_config,
-    format_duration,
-    format_launch,
-    format_pairs,
-    format_share,
-    format_table,
-    write,
-)
+from fasta_learn._cli._terminal import write
+from fasta_learn._text import format_duration, format_pairs, format_share, format_table
+from fasta_learn.configs._formats import format_config, format_launch
 
 
 @pytest.mark.parametrize(
