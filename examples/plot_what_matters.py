@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from sklearn.inspection import partial_dependence, permutation_importance
 
-from fasta_learn import ActiveConfigSearch, ConfigVectorizer
+from fasta_learn import ActiveConfigSearch
 from fasta_learn.datasets import load_pool
 
 plt.style.use("tableau-colorblind10")
@@ -64,7 +64,7 @@ def importance(model, rows):
     return found.importances_mean
 
 
-names = ConfigVectorizer(log2="auto").fit(configs).get_feature_names_out()
+names = search.vectorizer_.get_feature_names_out()
 measured = search.results_["index"].to_numpy()
 everything = ActiveConfigSearch(budget=1.0, n_initial=1.0, random_state=0)
 everything.fit(configs, pool.durations)

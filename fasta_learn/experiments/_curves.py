@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fasta_learn.experiments._bootstrap import interval
 from fasta_learn.experiments._summary import check_results
 
 _N_SHARES = 100
@@ -14,7 +15,14 @@ _N_SHARES = 100
 _CATCH = 0.05 + 1e-12
 
 
-def regret_curves(results: pd.DataFrame, *, against: str = "share") -> pd.DataFrame:
+def regret_curves(
+    results: pd.DataFrame,
+    *,
+    against: str = "share",
+    confidence: float = 0.95,
+    n_resamples: int = 200,
+    random_state: Any = 0,
+) -> pd.DataFrame:
     """Return how the regret of searches falls as they measure.
 
     Parameters
@@ -26,11 +34,18 @@ def regret_curves(results: pd.DataFrame, *, against: str = "share") -> pd.DataFr
         Whether pools are aligned by the share of their configs that was measured,
         or by the number. With a limit on the number of measurements, the number
         says more.
+    confidence : float, default=0.95
+        Probability of the intervals of the mean regret, point by point.
+    n_resamples : int, default=200
+        Bootstrap resamples of pools and seeds behind them; 0 for no intervals.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the resamples.
 
     Returns
     -------
     pandas.DataFrame
-        The columns search, "share" or "n_measured", mean_regret and catch: for each
+        The columns search, "share" or "n_measured", mean_regret, catch, and
+        mean_regret_low and mean_regret_high where there are resamples: for each
         search a row for each number of measurements, or for each of 100 shares.
         Every pool weighs the same, and a run that ended keeps its last value.
         The mean is inf while a run has found no config that runs.
@@ -38,7 +53,8 @@ def regret_curves(results: pd.DataFrame, *, against: str = "share") -> pd.DataFr
     Raises
     ------
     ValueError
-        `results` has no traces, or `against` is neither of the two.
+        `results` has no traces, `against` is neither of the two, or `confidence` or
+        `n_resamples` is out of range.
 
     Examples
     --------
@@ -46,7 +62,7 @@ def regret_curves(results: pd.DataFrame, *, against: str = "share") -> pd.DataFr
     >>> from fasta_learn.experiments import regret_curves, replay
     >>> pool = Pool([{"M": i} for i in range(3)], [2.0, 1.0, 4.0], name="toy")
     >>> results = replay(pool, ["random"], budgets=[3], n_seeds=4, traces=True)
-    >>> regret_curves(results, against="number")
+    >>> regret_curves(results, against="number", n_resamples=0)
        search  n_measured  mean_regret  catch
     0  random           1          2.5    0.0
     1  random           2          0.5    0.5
@@ -61,10 +77,18 @@ def regret_curves(results: pd.DataFrame, *, against: str = "share") -> pd.DataFr
         [_longest(group) for _, group in results.groupby("search", sort=False)]
     )
     column, grid, count = _axis(runs, against)
-    curves = [
-        pd.DataFrame({"search": search, column: grid} | _means(group, grid, count))
-        for search, group in runs.groupby("search", sort=False)
-    ]
+    curves = []
+    for search, group in runs.groupby("search", sort=False):
+        regrets = _regrets(group, grid, count)
+        curve = pd.DataFrame({"search": search, column: grid, **_means(regrets)})
+        if n_resamples != 0:
+            curve["mean_regret_low"], curve["mean_regret_high"] = interval(
+                regrets,
+                confidence=confidence,
+                n_resamples=n_resamples,
+                random_state=random_state,
+            )
+        curves.append(curve)
     return pd.concat(curves, ignore_index=True)
 
 
@@ -92,18 +116,23 @@ def _share_to_number(shares: NDArray[np.float64], n_configs: int) -> NDArray[np.
     return np.maximum(1, np.floor(shares * n_configs + 1e-9).astype(np.intp))
 
 
-def _means(
+def _regrets(
     runs: pd.DataFrame, grid: NDArray[Any], count: _Count
-) -> dict[str, NDArray[np.float64]]:
-    regrets, catches = [], []
+) -> list[NDArray[np.float64]]:
+    """Return the regret of each run at each point of the grid, by pool."""
+    regrets = []
     for _, of_pool in runs.groupby("pool", sort=False, observed=True):
         numbers = count(grid, int(of_pool["n_configs"].iloc[0]))
         reached = [
             trace[np.minimum(numbers, len(trace)) - 1] for trace in of_pool["trace"]
         ]
-        regrets.append(np.mean(reached, axis=0))
-        catches.append(np.mean(np.asarray(reached) <= _CATCH, axis=0))
+        regrets.append(np.array(reached, dtype=np.float64))
+    return regrets
+
+
+def _means(regrets: list[NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    catches = [np.mean(reached <= _CATCH, axis=0) for reached in regrets]
     return {
-        "mean_regret": np.mean(regrets, axis=0),
+        "mean_regret": np.mean([reached.mean(axis=0) for reached in regrets], axis=0),
         "catch": np.mean(catches, axis=0),
     }

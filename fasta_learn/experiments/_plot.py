@@ -22,7 +22,8 @@ def plot_regret(results: pd.DataFrame, ax: Any = None) -> Any:
     ----------
     results : pandas.DataFrame
         What `regret_curves` answered, or what `replay` answered: with traces its
-        curves are drawn, without them a point for each budget.
+        curves are drawn, without them a point for each budget. Intervals are drawn as
+        bands.
     ax : matplotlib.axes.Axes, default=None
         Where to draw; by default in a new figure.
 
@@ -57,7 +58,10 @@ def plot_regret(results: pd.DataFrame, ax: Any = None) -> Any:
     for name, line in points.groupby("search", sort=False):
         # A mean that is not finite yet leaves a gap.
         regret = line["mean_regret"].where(np.isfinite(line["mean_regret"]))
-        ax.plot(scale * line[column], 100.0 * regret, marker=marker, label=name)
+        x = scale * line[column]
+        (drawn,) = ax.plot(x, 100.0 * regret, marker=marker, label=name)
+        if "mean_regret_low" in points.columns:
+            _draw_band(ax, x, line, _floor(points), drawn.get_color())
     ax.set_yscale("log")
     ax.set_xlabel(_LABELS[column])
     ax.set_ylabel("mean regret (%)")
@@ -65,11 +69,26 @@ def plot_regret(results: pd.DataFrame, ax: Any = None) -> Any:
     return ax
 
 
+def _floor(points: pd.DataFrame) -> float:
+    """Return how far down bands are drawn, since a logarithmic axis has no zero."""
+    regrets = points["mean_regret"]
+    return float(regrets[(regrets > 0) & np.isfinite(regrets)].min()) / 2.0
+
+
+def _draw_band(
+    ax: Any, x: pd.Series, line: pd.DataFrame, floor: float, colour: Any
+) -> None:
+    ends = line[["mean_regret_low", "mean_regret_high"]].to_numpy(dtype=np.float64)
+    low, high = 100.0 * np.fmax(ends, floor).T
+    known = np.isfinite(high)
+    ax.fill_between(x, low, high, where=known, color=colour, alpha=0.15, linewidth=0)
+
+
 def _points(results: pd.DataFrame) -> pd.DataFrame:
     if "mean_regret" in results.columns:
         return results
     if "trace" in results.columns:
         return regret_curves(results)
-    points = summarize(results, n_resamples=1)
+    points = summarize(results)
     points["share"] = 1.0 - points["savings"]
     return points.sort_values("share", kind="stable")

@@ -94,8 +94,7 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
     best_index_ : int or None
         Pool index of the fastest measured config; None while none ran.
     best_config_ : config or None
-        The config itself: the object given, a dict for a row of a frame, or the
-        row of a matrix.
+        The config itself; of a frame the row as a dict, of a matrix the row.
     best_duration_ : float
         Its duration in ms; inf while none ran.
     n_measured_ : int
@@ -128,6 +127,8 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
         confidence, confidence_label and overhead_seconds (time spent on decisions).
     best_estimator_ : regressor
         The surrogate, fitted to all measurements.
+    vectorizer_ : transformer
+        Makes its features of configs, before they are scaled; fitted on the pool.
     n_features_in_ : int
         Number of columns of the pool, if it was a matrix or a frame.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -313,9 +314,8 @@ class ActiveConfigSearch(CallbackSupportMixin, BaseSearch):
             Another pool is open, `n_configs` is not a positive int, or a policy
             answered what can't be proposed.
         """
-        if n_configs is not None and not (
-            isinstance(n_configs, Integral) and n_configs >= 1
-        ):
+        is_count = isinstance(n_configs, Integral) and n_configs >= 1
+        if n_configs is not None and not is_count:
             raise ValueError(f"n_configs must be an int of at least 1: {n_configs!r}.")
         if X is None:
             self._check_open()

@@ -64,6 +64,12 @@ class BaseSearch(SearchHTMLMixin, MetaEstimatorMixin, RegressorMixin, BaseEstima
         return self._engine.fitted_estimator()
 
     @property
+    def vectorizer_(self) -> Any:
+        """What makes features of configs, fitted on the pool."""
+        self._check_open()
+        return self._engine.space.vectorizer
+
+    @property
     def results_(self) -> pd.DataFrame:
         """A row for each measurement, in order."""
         self._check_open()

@@ -37,6 +37,26 @@ def test_mean_regret_against_the_number():
     assert_allclose(curves["mean_regret"], [0.4, 0.225, 0.125])
 
 
+def test_interval_of_equal_runs_is_a_point():
+    results = make_results(*[("p", 10, [0.4, 0.1])] * 3, ("q", 10, [0.4, 0.1]))
+    curves = regret_curves(results, against="number")
+    for column in ("mean_regret_low", "mean_regret_high"):
+        assert_allclose(curves[column], [0.4, 0.1])
+
+
+def test_interval_is_that_of_the_summary_at_the_end(pool):
+    results = replay(pool, ["random"], [6], 8, traces=True)
+    options = {"n_resamples": 500, "random_state": 3, "confidence": 0.8}
+    last = regret_curves(results, against="number", **options).iloc[-1]
+    summary = summarize(results, **options).iloc[0]
+    for column in ("mean_regret_low", "mean_regret_high"):
+        assert_allclose(last[column], summary[column])
+
+
+def test_without_resamples_there_is_no_interval():
+    assert "mean_regret_low" not in regret_curves(RESULTS, n_resamples=0).columns
+
+
 def test_catch_against_the_number():
     curves = regret_curves(RESULTS, against="number")
     assert_allclose(curves["catch"], [0.0, 0.5, 0.75])

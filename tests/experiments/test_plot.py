@@ -66,6 +66,29 @@ def test_results_without_traces_become_points(ax, pool):
     )
 
 
+def test_intervals_are_bands(ax, pool):
+    results = replay(pool, ["random", "default"], [6], 3, traces=True)
+    curves = regret_curves(results, against="number")
+    plot_regret(curves, ax)
+    band, _ = ax.collections
+    assert len(ax.get_lines()) == 2
+    # The band ends at the upper end of the interval, in percent.
+    high = curves.query("search == 'random'")["mean_regret_high"]
+    drawn = high[np.isfinite(high)]
+    assert_allclose(band.get_datalim(ax.transData).y1, 100 * drawn.max())
+
+
+def test_curves_without_intervals_have_no_bands(ax):
+    plot_regret(CURVES, ax)
+    assert len(ax.collections) == 0
+
+
+def test_bands_leave_the_axis_where_the_lines_are(ax):
+    curves = CURVES.assign(mean_regret_low=0.0, mean_regret_high=0.6)
+    plot_regret(curves, ax)
+    assert ax.get_ylim()[0] > 0.1  # the lowest line is at 1 %
+
+
 def test_own_figure():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
