@@ -151,7 +151,8 @@ def draw(results, args) -> None:
 
     figure = Figure(figsize=(8, 5), layout="constrained")
     against = "number" if args.max_measurements else "share"
-    ax = plot_regret(regret_curves(results, against=against, n_resamples=0), figure.subplots())
+    curves = regret_curves(results, against=against, n_resamples=0)
+    ax = plot_regret(curves, figure.subplots())
     # Ours in front, as the one that is read off.
     for line in ax.get_lines():
         ours = line.get_label() == OURS
