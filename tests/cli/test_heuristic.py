@@ -6,7 +6,7 @@ from pathlib import Path
 import joblib
 import pytest
 
-from fasta_learn._cli import main
+from fasta_learn._cli import _heuristic_collect, main
 from fasta_learn.heuristics import (
     SimulatedGPU,
     collect,
@@ -117,6 +117,39 @@ def test_products_are_limited(step):
     assert (2.0 * frame["m"] * frame["k"] * frame["n"]).max() <= 0.5e12
 
 
+def test_failed_inputs_are_told_with_their_reason(step, monkeypatch):
+    measure = SimulatedGPU.measure
+
+    def fail_once(self, item, n_repetitions):
+        if item.dtype == "float32":
+            raise RuntimeError("no such kernel")
+        return measure(self, item, n_repetitions)
+
+    monkeypatch.setattr(SimulatedGPU, "measure", fail_once)
+    shapes = "M,K,N,dtype\n1001,1003,1005,float16\n1001,1003,1007,float32\n"
+    Path("own.csv").write_text(shapes)
+    arguments = ("--simulate", "--samples", 2, "--shapes", "own.csv", "-o", "log.txt")
+    assert "1 × RuntimeError: no such kernel" in step("collect", "pad_mm", *arguments)
+
+
+def test_collection_shows_how_far_it_is(step, monkeypatch):
+    class Recorder:
+        shown = []
+
+        def start(self, total):
+            self.shown.append(("start", total))
+
+        def update(self, done, text):
+            self.shown.append(done)
+
+        def stop(self):
+            self.shown.append("stop")
+
+    monkeypatch.setattr(_heuristic_collect, "make_display", Recorder)
+    step("collect", "pad_mm", "--simulate", "--samples", 3, "-o", "log.txt")
+    assert Recorder.shown == [("start", 3), 1, 2, 3, "stop"]
+
+
 def test_without_a_gpu_collection_fails_in_a_line(fail, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
@@ -134,6 +167,13 @@ def test_merge_tells_of_damaged_lines(step, log, tmp_path):
     lines = log.read_text().splitlines(keepends=True)
     (tmp_path / "cut.txt").write_text("".join(lines[:4]) + "1,2\n" + lines[4])
     assert "cut.txt, line 5: " in step("merge", "cut.txt", "-o", "merged.txt")
+
+
+def test_merge_counts_what_it_does_not_list(step, log, tmp_path):
+    (tmp_path / "cut.txt").write_text(log.read_text() + "1,2\n" * 23)
+    out = step("merge", "cut.txt", "-o", "merged.txt")
+    assert out.count("cut.txt, line ") == 20
+    assert out.endswith("and 3 more lines\n")
 
 
 def test_merge_of_different_devices_fails_in_a_line(fail, log, tmp_path):
@@ -182,6 +222,26 @@ def test_unknown_combination_fails_in_a_line(fail, log):
     assert "knows no objective" in fail("train", log, *options, "-o", "model.joblib")
 
 
+def test_scores_of_the_recipe_are_learned_from_steady_inputs(step):
+    gpu = SimulatedGPU(noise=0.1)
+    collect("log.txt", n_samples=300, benchmark=gpu, isolate=False)
+    options = ("--route", "score", "--objective", "upstream", "--hold-out", 0)
+    step("train", "log.txt", *options, "-o", "model.joblib")
+    frame = read_log("log.txt").frame
+    features = [name for name in frame if name not in ("choice", "feedback")]
+    by_choice = frame.groupby([*features, "choice"], observed=True)["feedback"]
+    unsteady = by_choice.std() / by_choice.mean() > 0.05
+    n_unsteady = unsteady.groupby(features, observed=True).any().sum()
+    assert 0 < n_unsteady < 300
+    assert joblib.load("model.joblib").n_inputs == 300 - n_unsteady
+
+
+@pytest.mark.parametrize("bound", ["0.9", "10", "x"])
+def test_bound_of_regret_is_a_ratio(fail, log, bound):
+    line = fail("train", log, f"--max-regret={bound}", "-o", "model.joblib")
+    assert "is no ratio of at least 1" in line
+
+
 @pytest.mark.parametrize("share", ["1", "-0.1", "x"])
 def test_hold_out_is_a_share(fail, log, share):
     line = fail("train", log, f"--hold-out={share}", "-o", "model.joblib")
@@ -221,6 +281,16 @@ def test_evaluation_leaves_out_what_was_learned_from(step, log, model):
     assert [row["policy"] for row in rows] == [
         *(str(model), "always orig", "always pad", "torch's benchmark")
     ]
+
+
+def test_installed_artifacts_are_evaluated(step, log, tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "_PadMM.py").write_text(make_artifact())
+    step("install", "_PadMM.py", "--folder", "mine")
+    (artifact,) = list_installed(folder="mine")
+    arguments = ("--installed", "--folder", "mine", "--json")
+    first, *_ = json.loads(step("evaluate", log, *arguments))
+    assert first["policy"] == f"PadMMTest {artifact.hash}"
 
 
 def test_evaluation_has_a_row_for_each_dtype(step, log):
