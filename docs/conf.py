@@ -48,6 +48,8 @@ DOCS = {str(HERE)!r}
 """
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["layout.css"]
 html_title = f"fasta_learn {release}"
 html_theme_options = {
     "show_prev_next": False,

@@ -31,6 +31,24 @@ def format_duration(duration: float) -> str:
     return f"{f'{duration / _IN_MS[unit]:#.4g}'.rstrip('.')} {unit}"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Return how many there are of something.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    noun : str
+        What, in the singular; its plural has an s.
+
+    Returns
+    -------
+    str
+        Such as "1 pool" or "2 pools".
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def format_share(share: float) -> str:
     """Return a share in percent.
 

@@ -4,8 +4,21 @@ import math
 import pytest
 
 from fasta_learn._cli._terminal import write
-from fasta_learn._text import format_duration, format_pairs, format_share, format_table
+from fasta_learn._text import (
+    format_count,
+    format_duration,
+    format_pairs,
+    format_share,
+    format_table,
+)
 from fasta_learn.configs._formats import format_config, format_launch
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 pools"), (1, "1 pool"), (2, "2 pools")]
+)
+def test_counts_have_a_plural(count, text):
+    assert format_count(count, "pool") == text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fasta_learn._cli._pools import name_pools
 from fasta_learn._cli._progress import is_watched
 from fasta_learn._cli._terminal import paint, write
 from fasta_learn._compat import import_extra
-from fasta_learn._text import format_share, format_table
+from fasta_learn._text import format_count, format_share, format_table
 from fasta_learn.datasets import list_pools
 from fasta_learn.experiments import plot_regret, summarize
 from fasta_learn.experiments._plan import ReplayPlan, plan_replay
@@ -225,7 +225,8 @@ def _table(results: pd.DataFrame, noise: float) -> str:
         )
         for row in summarize(results).to_dict("records")
     ]
-    headline = f"{pools} pools, {n_seeds} seeds; catch: within 5 % of the fastest"
+    counts = f"{format_count(pools, 'pool')}, {format_count(n_seeds, 'seed')}"
+    headline = f"{counts}; catch: within 5 % of the fastest"
     headline += f"; noise: {noise:g} times that recorded" if noise else ""
     table = format_table(_HEADER, rows, n_keys=2)
     return f"{paint(headline, 'bold')}\n\n{table}"

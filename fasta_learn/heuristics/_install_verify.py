@@ -1,6 +1,7 @@
 """Tries an artifact as torch would use it."""
 
 import ast
+import importlib.util
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fasta_learn._compat import import_extra
 from fasta_learn.heuristics import _install_child
 from fasta_learn.heuristics._collect_benchmark import CHOICES
 from fasta_learn.heuristics._collect_shapes import InputSampler
@@ -174,6 +176,10 @@ def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _ask(code: ArtifactCode, rows: list[dict[str, Any]]) -> list[str | None]:
+    if importlib.util.find_spec("torch") is None:
+        import_extra(
+            "torch", "torch"
+        )  # names the extra; the child would blame the code
     request = {
         "module": _MODULE,
         "class_name": code.class_name,

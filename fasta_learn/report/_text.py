@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fasta_learn._text import format_pairs, format_table
+from fasta_learn._text import format_count, format_pairs, format_table
 from fasta_learn.report import _words
 from fasta_learn.report._charts import budget_words
 
@@ -93,7 +93,9 @@ def _replay(facts: dict[str, Any]) -> str:
     ]
     header = ("search", "budget", "catch", "mean regret", "p95", "worst pool", "saved")
     headline = (
-        f"{facts['n_runs']} runs on {facts['n_pools']} pools with {facts['n_seeds']} "
-        f"seeds, {facts['n_missed']} of them without a catch"
+        f"{format_count(facts['n_runs'], 'run')} on "
+        f"{format_count(facts['n_pools'], 'pool')} with "
+        f"{format_count(facts['n_seeds'], 'seed')}, "
+        f"{facts['n_missed']} of them without a catch"
     )
     return f"{headline}\n\n{format_table(header, rows, n_keys=2)}"

@@ -51,7 +51,7 @@ def test_text_of_a_replay(run_report, tmp_path, write_pool_file, capsys):
     assert main(["replay", pool, *map(str, options)]) == 0
     capsys.readouterr()
     out = run_report(runs).out
-    assert out.startswith("2 runs on 1 pools with 2 seeds")
+    assert out.startswith("2 runs on 1 pool with 2 seeds")
     assert "random" in out
 
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fasta_learn import heuristics
+from fasta_learn.exceptions import MissingExtraError
 from fasta_learn.heuristics import (
     install,
     list_installed,
@@ -300,6 +301,12 @@ def test_verify_tells_that_torch_can_not_use_it():
     found = verify(broken, inputs=pad_inputs())
     assert not found.is_fine
     assert "NameError" in found.problems[0]
+
+
+def test_verify_without_torch_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"fasta-learn\[torch\]"):
+        verify(make_artifact(), inputs=pad_inputs())
 
 
 def test_verify_reads_before_it_runs(tmp_path):
