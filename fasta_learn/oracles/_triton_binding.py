@@ -195,7 +195,19 @@ def fill_tables(jit: Any, device: int) -> None:
     with _TABLES:
         triton_key()
         _, _, _, backend, *_ = jit.device_caches[device]
-        _ = jit.cache_key, backend.hash()
+        _patiently(lambda: _read_key(jit))
+        backend.hash()
+
+
+def _read_key(jit: Any) -> Any:
+    """Compute the key of a kernel, anew where an attempt was cut off."""
+    for function in (jit, *jit.fn.__globals__.values()):
+        # Triton notes this while it parses a function, and keeps it if that fails.
+        if isinstance(function, type(jit)) and str(function.hash).startswith(
+            "recursion:"
+        ):
+            function.hash = None
+    return jit.cache_key
 
 
 def renew_locks(jit: Any) -> None:
@@ -242,22 +254,22 @@ def warm_up(jit: Any, bound: BoundConfig, device: int) -> Any:
         # config runs. The copy shares the tables of compiled kernels.
         jit = copy.copy(jit)
         jit.pre_run_hooks = []
-    kernel = _warm_up_patiently(jit, {**bound.values, **bound.options})
+    arguments = {**bound.values, **bound.options}
+    kernel = _patiently(lambda: jit.warmup(grid=(1,), **arguments))
     if kernel is None:
         raise RuntimeError("a hook (jit_cache_hook) has kept Triton from compiling.")
     return kernel
 
 
-def _warm_up_patiently(jit: Any, arguments: dict[str, Any]) -> Any:
-    """Warm up; again where CPython 3.11 mixes up threads that parse together."""
+def _patiently(call: Callable[[], Any]) -> Any:
+    """Call what parses; again where CPython 3.11 mixes up threads that parse."""
     for _ in range(_MOST_PARSES - 1):
         try:
-            return jit.warmup(grid=(1,), **arguments)
+            return call()
         except SystemError as error:
             if "recursion depth mismatch" not in str(error):
                 raise
-    with _TABLES:
-        return jit.warmup(grid=(1,), **arguments)
+    return call()
 
 
 def drop(jit: Any, kernel: Any, device: int) -> None:

@@ -175,11 +175,16 @@ def test_allocator_of_the_user_is_kept(simulate):
     assert contextvars.Context().run(load_with_allocator) is allocate
 
 
+@pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.parametrize(("n_errors", "is_kept"), [(1, True), (3, True), (4, False)])
 def test_parsers_that_disturb_one_another_are_given_more_tries(
-    simulate, vectors, monkeypatch, n_errors, is_kept
+    simulate, vectors, monkeypatch, n_errors, is_kept, is_first
 ):
     simulate()
+    key = kernels.scale_kernel.cache_key
+    if is_first:
+        # Triton parses a kernel for its key, which it keeps, and for each compile.
+        monkeypatch.setattr(kernels.scale_kernel, "hash", None)
     errors = [
         SystemError("AST constructor recursion depth mismatch (before=45, after=39)")
     ] * n_errors
@@ -192,13 +197,16 @@ def test_parsers_that_disturb_one_another_are_given_more_tries(
 
     monkeypatch.setattr(type(kernels.scale_kernel), "parse", disturbed)
     workload = scaling(vectors)
-    config = {"BLOCK": 64, "num_warps": 8, "num_stages": n_errors}  # a new one
+    n_stages = n_errors + 4 * is_first
+    config = {"BLOCK": 64, "num_warps": 8, "num_stages": n_stages}  # a new one
     if is_kept:
         assert workload.compile(config).seconds > 0
     else:
         with pytest.raises(SystemError, match="recursion depth"):
             workload.compile(config)
     assert not errors
+    if is_kept:
+        assert kernels.scale_kernel.cache_key == key
 
 
 def test_other_errors_of_the_interpreter_are_told(simulate, vectors, monkeypatch):
