@@ -28,9 +28,9 @@ _COLUMNS = {
     "n_inputs": ("inputs", "{:.0f}"),
     "coverage": ("decided", "{:.1%}"),
     "accuracy": ("right", "{:.1%}"),
-    "regret": ("regret", "{:.4f}"),
-    "regret_low": ("from", "{:.4f}"),
-    "regret_high": ("to", "{:.4f}"),
+    "regret": ("regret", "{:.2%}"),
+    "regret_low": ("from", "{:.2%}"),
+    "regret_high": ("to", "{:.2%}"),
     "slow": ("> 10 % slow", "{:.2%}"),
     "worst": ("worst", "{:.2f}"),
 }
@@ -125,6 +125,9 @@ def _write_table(table: pd.DataFrame, args: argparse.Namespace) -> None:
     if args.json:
         write(rows.to_json(orient="records"))
         return
+    # People are told what is lost, as by 'train'; programs get the ratio.
+    ratios = ["regret", "regret_low", "regret_high"]
+    rows[ratios] -= 1.0
     shown = [name for name in _COLUMNS if name in rows]
     header, formats = zip(*(_COLUMNS[name] for name in shown), strict=True)
     cells = [

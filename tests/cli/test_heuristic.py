@@ -283,6 +283,12 @@ def test_evaluation_leaves_out_what_was_learned_from(step, log, model):
     ]
 
 
+def test_regret_is_told_in_percent(step, log):
+    (row, *_) = json.loads(step("evaluate", log, "--json"))
+    told = step("evaluate", log)
+    assert f"{100 * (row['regret'] - 1):.2f}%" in told.splitlines()[1]
+
+
 def test_installed_artifacts_are_evaluated(step, log, tmp_path):
     pytest.importorskip("torch")
     (tmp_path / "_PadMM.py").write_text(make_artifact())

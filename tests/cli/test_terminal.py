@@ -64,7 +64,7 @@ def test_error_is_red_on_a_terminal(environment, monkeypatch):
 
 def test_json_is_never_coloured(environment, run_search):
     environment("FORCE_COLOR", "1")
-    run_search.json("swiglu_8M", "--budget", 4)
+    assert run_search.json("swiglu_8M", "--budget", 4)["pool"] == "swiglu_8M"
 
 
 def test_forced_colours_in_a_pipe(environment, run_search):
