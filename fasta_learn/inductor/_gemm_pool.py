@@ -248,8 +248,8 @@ def compiles_slowly(config: Mapping[str, Any]) -> bool:
     """Tell whether a config of a 16-bit product is not worth its compile.
 
     With so short a step and so many accumulators a thread, ptxas takes ten seconds
-    where others take one; a few of them are enough to keep all compilers busy. In none of
-    the recorded pools is one of them the best; the nearest is 7 % slower.
+    where others take one; a few of them are enough to keep all compilers busy. In none
+    of the recorded pools is one of them the best; the nearest is 7 % slower.
 
     Parameters
     ----------
