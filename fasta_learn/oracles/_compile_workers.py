@@ -1,27 +1,24 @@
 """Forked processes that compile, since Triton holds the interpreter meanwhile."""
 
 import contextlib
-import gc
-import multiprocessing
+import functools
+import logging
 import os
 import pickle
 import queue
-import signal
-import warnings
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 from fasta_learn._compat import cloudpickle
+from fasta_learn.oracles._fork_server import ForkServer
 from fasta_learn.oracles._triton_failures import CompileFailedError, classify
 
 if TYPE_CHECKING:
     from fasta_learn.oracles._triton_binding import CompileFacts
     from fasta_learn.oracles._triton_kernel import Workload
 
-# A fork of a process with many threads can hang; then it must not be used.
-_READY_SECONDS = 20.0
+logger = logging.getLogger("fasta_learn.oracles")
 
 
 class CompileWorkers:
@@ -50,16 +47,17 @@ class CompileWorkers:
         self, workload: "Workload", n_workers: int, timeout: float | None = None
     ) -> None:
         self._workload, self._timeout = workload, timeout
-        self._workers: list[_Worker] = []
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
-        self._target, self._device = workload.target, workload.device
         self._is_closed = False
         workload.fill_tables()
+        self._server = ForkServer(
+            functools.partial(_prepare, workload, workload.target, workload.device),
+            functools.partial(_serve, workload),
+        )
+        self._workers = [_Worker(self._server) for _ in range(n_workers)]
         try:
-            for _ in range(n_workers):
-                self._start()
             for worker in self._workers:
-                worker.wait_until_ready()
+                worker.start()
                 self._idle.put(worker)
         except BaseException:
             self.close()
@@ -87,12 +85,14 @@ class CompileWorkers:
         """
         worker = self._idle.get()
         try:
+            if not self._revive(worker):
+                return self._workload.compile(config)
             facts = worker.compile(config, self._timeout)
-        except (EOFError, OSError) as error:
-            if not self._is_closed:
-                worker = self._replace(worker)
-            if isinstance(error, TimeoutError):
-                raise
+        except TimeoutError:
+            worker.end()
+            raise
+        except (EOFError, OSError):
+            worker.end()
             raise CompileFailedError.crashed() from None
         finally:
             self._idle.put(worker)
@@ -102,105 +102,67 @@ class CompileWorkers:
     def close(self) -> None:
         """End the processes."""
         self._is_closed = True
+        self._server.close()
         for worker in self._workers:
-            worker.kill()
-        for worker in self._workers:
-            worker.join()
-        self._workers.clear()
+            worker.end()
 
-    def _replace(self, worker: "_Worker") -> "_Worker":
-        worker.kill()
-        worker.join()
-        self._workers.remove(worker)
-        other = self._start()
-        other.wait_until_ready()
-        return other
-
-    def _start(self) -> "_Worker":
-        inherited = [worker.connection for worker in self._workers]
-        worker = _Worker(self._workload, self._target, self._device, inherited)
-        self._workers.append(worker)
-        return worker
+    def _revive(self, worker: "_Worker") -> bool:
+        """Start a worker again that was ended; False if that is not possible."""
+        try:
+            worker.start()
+        except OSError as error:
+            if self._is_closed:
+                raise
+            logger.debug("a config is compiled in a thread: %s", error)
+            return False
+        return True
 
 
 class _Worker:
     """This process's side of one of them."""
 
-    def __init__(
-        self,
-        workload: "Workload",
-        target: Any,
-        device: int,
-        inherited: list[Connection],
-    ) -> None:
-        try:
-            context = multiprocessing.get_context("fork")
-        except ValueError as error:
-            raise OSError("this platform can't fork") from error
-        self.connection, theirs = context.Pipe()
-        process = context.Process(
-            target=_serve,
-            args=(workload, target, device, theirs, [self.connection, *inherited]),
-            daemon=True,
-        )
-        try:
-            with warnings.catch_warnings():  # of threads; see wait_until_ready
-                warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-        except AssertionError as error:
-            raise OSError("daemonic processes can't fork") from error
-        finally:
-            theirs.close()
-        self._process: BaseProcess = process
+    def __init__(self, server: ForkServer) -> None:
+        self._server = server
+        self._connection: Connection | None = None
+        self.pid = 0
 
-    def wait_until_ready(self) -> None:
-        """Wait for the first word of the process."""
-        try:
-            if self.connection.poll(_READY_SECONDS) and self.connection.recv():
-                return
-        except EOFError:
-            pass
-        raise OSError("a forked process hangs")
+    def start(self) -> None:
+        """Fork the process, unless there is one."""
+        if self._connection is None:
+            self.pid, self._connection = self._server.fork()
 
     def compile(self, config: Any, timeout: float | None) -> "CompileFacts":
         """Let the process compile a config."""
-        self.connection.send_bytes(cloudpickle.dumps(config))  # hooks, too
-        if not self.connection.poll(timeout):
+        connection = self._connection
+        if connection is None:
+            raise EOFError
+        connection.send_bytes(cloudpickle.dumps(config))  # hooks, too
+        if not connection.poll(timeout):
             raise TimeoutError(f"compiling took more than {timeout:g} s")
         facts: CompileFacts
-        facts, failure = self.connection.recv()
+        facts, failure = connection.recv()
         if failure is not None:
             raise CompileFailedError(failure)
         return facts
 
-    def kill(self) -> None:
-        """End the process; it takes some time to go."""
-        self._process.kill()
-
-    def join(self) -> None:
-        """Wait until the process has gone."""
-        self._process.join()
-        self.connection.close()
+    def end(self) -> None:
+        """End the process, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._server.end(self.pid)
+            connection.close()
 
 
-def _serve(
-    workload: "Workload",
-    target: Any,
-    device: int,
-    connection: Connection,
-    inherited: list[Connection],
-) -> None:
-    """Compile what comes through the connection, until its other end is closed."""
-    for other in inherited:  # or it would not seem closed
-        other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    gc.freeze()  # what this process has of the device must not be freed by it
+def _prepare(workload: "Workload", target: Any, device: int) -> None:
+    """Make a process ready to compile, before it forks those that do."""
     with open(os.devnull, "w") as nowhere:  # Triton prints whole programs
         os.dup2(nowhere.fileno(), 1)
     workload.renew_locks()  # another thread may have held one during the fork
     _use_no_device(target, device)
-    connection.send(True)
+
+
+def _serve(workload: "Workload", connection: Connection) -> None:
+    """Compile what comes through the connection, until its other end is closed."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             config = pickle.loads(connection.recv_bytes())

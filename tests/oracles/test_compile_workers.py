@@ -64,8 +64,8 @@ class Sabotaged:
         return self._inner.compile(config)
 
 
-def test_this_process_finds_what_a_worker_compiled(simulate, start):
-    cuda = simulate()
+def test_this_process_finds_what_a_worker_compiled(simulate, start, tmp_path):
+    cuda = simulate(cache_dir=tmp_path)
     workload = scale_workload()
     facts = start(workload, 1)({"BLOCK": 64, "num_warps": 2})
     assert facts.seconds > 0
@@ -112,21 +112,32 @@ def test_a_crash_costs_one_worker(simulate, start):
     assert workers({"BLOCK": 128}).seconds > 0
 
 
+def test_without_a_server_of_forks_configs_are_compiled_here(simulate, start):
+    simulate()
+    workload = Sabotaged(scale_workload(), lambda: os.kill(os.getpid(), signal.SIGKILL))
+    workers = start(workload, 1)
+    with open(f"/proc/{workers._workers[0].pid}/stat") as file:
+        server = int(file.read().split(")")[-1].split()[1])
+    os.kill(server, signal.SIGKILL)
+    with pytest.raises(CompileFailedError):
+        workers({"BLOCK": 512})
+    assert workers({"BLOCK": 128}).shared_bytes == 0
+
+
 def test_a_compile_that_takes_too_long_is_ended(simulate, start):
     simulate()
     workers = start(Sabotaged(scale_workload(), lambda: time.sleep(60)), 1, 0.3)
     with pytest.raises(TimeoutError, match=r"compiling took more than 0\.3 s"):
         workers({"BLOCK": 512})
-    (worker,) = workers._workers
-    assert worker._process.is_alive()
+    assert workers({"BLOCK": 128}).seconds > 0
 
 
 def test_closing_ends_the_processes(simulate, start):
     simulate()
     workers = start(scale_workload(), 2)
-    processes = [worker._process for worker in workers._workers]
+    pids = [worker.pid for worker in workers._workers]
     workers.close()
-    assert not any(process.is_alive() for process in processes)
+    assert not any(map(runs, pids))
 
 
 def test_a_device_compiles_in_workers(simulate):
@@ -185,7 +196,7 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
 
             with SimulatedCuda():
                 workers = CompileWorkers(scale_workload(), 2)
-                print(*[w._process.pid for w in workers._workers], flush=True)
+                print(*[w.pid for w in workers._workers], flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
             """
         )
