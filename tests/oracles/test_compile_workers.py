@@ -132,12 +132,12 @@ def test_a_compile_that_takes_too_long_is_ended(simulate, start):
     assert workers({"BLOCK": 128}).seconds > 0
 
 
-def test_closing_ends_the_processes(simulate, start):
+def test_closing_ends_the_processes(simulate, start, processes):
     simulate()
     workers = start(scale_workload(), 2)
     pids = [worker.pid for worker in workers._workers]
     workers.close()
-    assert not any(map(runs, pids))
+    assert not any(map(processes.is_alive, pids))
 
 
 def test_a_device_compiles_in_workers(simulate):
@@ -184,7 +184,7 @@ def test_a_lock_that_is_held_during_the_fork_does_not_hang_a_worker(simulate, st
         holder.join()
 
 
-def test_workers_end_with_a_process_that_is_killed(tmp_path):
+def test_workers_end_with_a_process_that_is_killed(tmp_path, processes):
     script = tmp_path / "killed.py"
     script.write_text(
         textwrap.dedent(
@@ -208,15 +208,4 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path):
     assert done.returncode == -signal.SIGKILL, done.stderr
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 2
-    deadline = time.monotonic() + 20
-    while any(map(runs, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not any(map(runs, pids))
-
-
-def runs(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().split(")")[-1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    assert all(map(processes.wait_until_gone, pids))

@@ -12,21 +12,6 @@ from fasta_learn.oracles import _fork_server
 from fasta_learn.oracles._fork_server import ForkServer
 
 
-def runs(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().split(")")[-1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until_gone(pid):
-    deadline = time.monotonic() + 20
-    while runs(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not runs(pid)
-
-
 def answer_with_ids(connection):
     while connection.recv():
         connection.send((os.getpid(), os.getppid()))
@@ -126,30 +111,30 @@ def test_an_import_in_another_thread_does_not_hang_what_is_forked(
         sys.modules.pop(name, None)
 
 
-def test_ending_kills_and_leaves_no_zombie(open_server):
+def test_ending_kills_and_leaves_no_zombie(open_server, processes):
     server = open_server(lambda connection: time.sleep(1000))
     (first, connection), (second, _) = server.fork(), server.fork()
     server.end(first)
     assert not os.path.exists(f"/proc/{first}")
-    assert runs(second)
+    assert processes.is_alive(second)
     with pytest.raises(EOFError):
         connection.recv()
 
 
-def test_closing_ends_all_that_is_forked_also_what_hangs(open_server):
+def test_closing_ends_all_that_is_forked_also_what_hangs(open_server, processes):
     server = open_server(lambda connection: time.sleep(1000))
     pids = [server.fork()[0] for _ in range(3)]
     server.close()
-    assert not any(map(runs, pids))
+    assert not any(map(processes.is_alive, pids))
     server.end(pids[0])  # nothing is left to do
     with pytest.raises(OSError):
         server.fork()
 
 
-def test_what_is_forked_ends_when_this_end_is_closed(open_server):
+def test_what_is_forked_ends_when_this_end_is_closed(open_server, processes):
     pid, connection = open_server().fork()
     connection.close()
-    assert wait_until_gone(pid)
+    assert processes.wait_until_gone(pid)
 
 
 def test_error_in_a_process_stays_there(open_server):
@@ -163,11 +148,11 @@ def test_error_in_a_process_stays_there(open_server):
     assert isinstance(server.fork()[1], Connection)  # the server goes on
 
 
-def test_server_that_was_killed_is_told_of(open_server):
+def test_server_that_was_killed_is_told_of(open_server, processes):
     server = open_server()
     server_pid = ask(server.fork()[1])[1]
     os.kill(server_pid, signal.SIGKILL)
-    assert wait_until_gone(server_pid)
+    assert processes.wait_until_gone(server_pid)
     with pytest.raises(OSError):
         server.fork()
 
