@@ -177,9 +177,7 @@ def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _ask(code: ArtifactCode, rows: list[dict[str, Any]]) -> list[str | None]:
     if importlib.util.find_spec("torch") is None:
-        import_extra(
-            "torch", "torch"
-        )  # names the extra; the child would blame the code
+        import_extra("torch", "torch")  # fails by name; the child would blame the code
     request = {
         "module": _MODULE,
         "class_name": code.class_name,

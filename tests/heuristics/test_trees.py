@@ -9,7 +9,7 @@ import skops.io
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.model_selection import GridSearchCV, GroupKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -17,18 +17,13 @@ from fasta_learn.heuristics import (
     BoostedAdvantage,
     ChoiceRanker,
     PadDecisionTree,
-    PadHeuristic,
     PadScoreTree,
-    draw_inputs,
-    group_inputs,
     regret_limit,
     regret_scorer,
-    stable_inputs,
 )
 from fasta_learn.heuristics._trees_upstream import train_decision, train_score
 
 sys.path.insert(0, str(Path(__file__).parent))
-from synthetic import COLUMNS, make_log
 
 
 @parametrize_with_checks(
@@ -50,11 +45,6 @@ def make_durations(n_inputs=200, seed=0):
     X = rng.uniform(0, 10, (n_inputs, 3))
     gain = np.exp((0.02 + 0.05 * X[:, 1]) * np.where(X[:, 0] < 4, -1, 1))
     return X, np.column_stack([gain, np.ones(n_inputs)])
-
-
-@pytest.fixture(scope="module")
-def inputs():
-    return group_inputs(make_log(300, seed=0))
 
 
 def test_time_counts_and_not_how_often_it_is_right():
@@ -353,85 +343,3 @@ def test_round_trips(estimator, way, tmp_path):
         data = skops.io.dumps(fitted)
         again = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
     assert (again.decide(X) == fitted.decide(X)).all()
-
-
-def test_grid_search_finds_the_better_size(inputs):
-    search = GridSearchCV(
-        PadHeuristic(PadDecisionTree(random_state=0)),
-        {"tree__max_leaf_nodes": [2, 30]},
-        scoring=regret_scorer,
-        cv=GroupKFold(3),
-    )
-    search.fit(inputs, groups=inputs["group"])
-    scores = search.cv_results_["mean_test_score"]
-    assert search.best_params_["tree__max_leaf_nodes"] == [2, 30][scores.argmax()]
-    assert (scores < 0).all()
-
-
-def test_heuristic_is_unsure_of_what_it_has_not_seen(inputs):
-    heuristic = PadHeuristic(PadDecisionTree(), random_state=0).fit(inputs)
-    strange = inputs.head(3).copy()
-    strange["mat1_dtype"] = "torch.float64"
-    assert heuristic.decide(strange).tolist() == [None] * 3
-
-
-def test_heuristic_is_unsure_where_a_feature_is_missing(inputs):
-    heuristic = PadHeuristic(PadDecisionTree(), random_state=0).fit(inputs)
-    assert heuristic.decide(inputs.head(2).drop(columns="k")).tolist() == [None] * 2
-
-
-def test_heuristic_leaves_out_inputs_that_are_not_complete(inputs):
-    incomplete = inputs.copy()
-    incomplete.loc[5, "median_pad"] = np.nan
-    kept = inputs.drop(index=5)
-    first, second = (
-        PadHeuristic(PadDecisionTree(), random_state=0).fit(frame)
-        for frame in (incomplete, kept)
-    )
-    assert (first.predict(inputs) == second.predict(inputs)).all()
-
-
-def test_heuristic_with_a_teacher_is_reproducible(inputs):
-    teacher = BoostedAdvantage(1, n_trees=10, random_state=0)
-    first, second = (
-        PadHeuristic(PadDecisionTree(teacher=teacher), n_drawn=500, random_state=3)
-        .fit(inputs)
-        .predict(inputs)
-        for _ in range(2)
-    )
-    assert (first == second).all()
-
-
-def test_drawn_inputs_are_consistent(inputs):
-    drawn = draw_inputs(inputs[COLUMNS], 500, 0)
-    for size, matrix in (("m", "mat1"), ("k", "mat1"), ("n", "mat2")):
-        padded = drawn[size] + drawn[f"{size}_padded_length"]
-        assert (padded % drawn[f"{matrix}_align_size"] == 0).all()
-        assert (drawn[f"{size}_padded_length"] < drawn[f"{matrix}_align_size"]).all()
-        assert drawn[size].between(inputs[size].min(), inputs[size].max()).all()
-    strides = zip(drawn["mat1_stride_0"], drawn["mat1_stride_1"], strict=True)
-    rows = zip(drawn["m"], drawn["k"], strict=True)
-    assert all(
-        stride in ((k, 1), (1, m)) for stride, (m, k) in zip(strides, rows, strict=True)
-    )
-
-
-def test_drawn_inputs_all_need_padding(inputs):
-    drawn = draw_inputs(inputs[COLUMNS], 500, 0)
-    lengths = drawn[["m_padded_length", "k_padded_length", "n_padded_length"]]
-    assert (lengths.sum(axis=1) > 0).all()
-
-
-def test_drawn_inputs_are_mostly_new(inputs):
-    sizes = ["m", "k", "n"]
-    drawn = draw_inputs(inputs[COLUMNS], 500, 0)
-    known = set(map(tuple, inputs[sizes].to_numpy()))
-    assert sum(tuple(row) in known for row in drawn[sizes].to_numpy()) < 100
-
-
-def test_stable_inputs_were_measured_often_and_steadily(inputs):
-    changed = inputs.head(4).copy()
-    changed.loc[0, "n_pad"] = 2
-    changed.loc[1, "rel_std_orig"] = 0.06
-    changed.loc[2, "n_failed_pad"] = 1
-    assert stable_inputs(changed)["m"].tolist() == inputs["m"].iloc[[3]].tolist()
