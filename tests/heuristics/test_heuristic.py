@@ -3,9 +3,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.utils.estimator_checks import (
+    check_get_params_invariance as check_get_params,
+)
+from sklearn.utils.estimator_checks import (
+    check_no_attributes_set_in_init,
+    parametrize_with_checks,
+)
 
 from fasta_learn.heuristics import (
+    PAD_CATEGORICAL,
+    PAD_NUMERICAL,
     BoostedAdvantage,
     PadDecisionTree,
     PadHeuristic,
@@ -22,6 +33,31 @@ from synthetic import COLUMNS, make_log
 @pytest.fixture(scope="module")
 def inputs():
     return group_inputs(make_log(300, seed=0))
+
+
+@parametrize_with_checks([PadHeuristic(PadDecisionTree())])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)  # few of them, since its input is a frame with text in it
+
+
+@pytest.mark.parametrize("check", [check_no_attributes_set_in_init, check_get_params])
+def test_parameters_are_those_of_an_estimator(check):
+    check("PadHeuristic", PadHeuristic(PadDecisionTree()))
+
+
+def test_fitting_sets_what_scikit_learn_expects_and_no_parameter(inputs):
+    heuristic = PadHeuristic(PadDecisionTree(), n_drawn=10, random_state=0)
+    before = {name: repr(value) for name, value in heuristic.get_params().items()}
+    assert heuristic.fit(inputs) is heuristic
+    after = {name: repr(value) for name, value in heuristic.get_params().items()}
+    assert after == before
+    assert heuristic.classes_.tolist() == ["orig", "pad"]
+    assert heuristic.n_features_in_ == len(heuristic.feature_names_in_)
+    assert set(heuristic.feature_names_in_) == {*PAD_NUMERICAL, *PAD_CATEGORICAL}
+    again = clone(heuristic)
+    with pytest.raises(NotFittedError):
+        again.predict(inputs)
+    assert (again.fit(inputs).predict(inputs) == heuristic.predict(inputs)).all()
 
 
 def test_grid_search_finds_the_better_size(inputs):
