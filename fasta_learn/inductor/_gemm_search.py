@@ -243,6 +243,8 @@ class ChoiceSearch:
         self._open_first()
         while True:
             self._tell()
+            if self._is_sure:
+                self._drop_open()
             left = [c for c in self._open if c not in self._done]
             if not left or self.bench.is_lost:
                 break
@@ -304,7 +306,7 @@ class ChoiceSearch:
         depend on which answers came together.
         """
         self._refill()
-        while self._open and self._open[0] in self._done:
+        while self._open and self._open[0] in self._done and not self._is_sure:
             contender = self._open.popleft()
             measurement = self._done[contender]
             if contender in self._position:
@@ -314,6 +316,16 @@ class ChoiceSearch:
             elif self._stop is not None:
                 self._stop.rival = min(self._stop.rival, measurement.duration)
             self._refill()
+
+    @property
+    def _is_sure(self) -> bool:
+        return self._search is not None and self._search.stop_reason_ == "confident"
+
+    def _drop_open(self) -> None:
+        """Wait no longer for what is open, and forget which of it was ready by now."""
+        for contender in self._open:
+            self._done.pop(contender, None)
+        self._open.clear()
 
     def _best(self) -> float:
         return min((m.duration for m in self._done.values()), default=math.inf)

@@ -64,7 +64,7 @@ class Settings:
     gemm_confidence : float or None, default=0.97
         A search ends before its budget, but not before half of it and 30 measurements,
         when it is this probable that nothing else would be taken; None for never.
-    pointwise_budget : int or float, default=40
+    pointwise_budget : int or float, default=80
         How many configs of a pointwise kernel or reduction to measure, likewise.
     npu : bool, default=True
         Whether to search among the configs of kernels for Ascend NPUs, where torch_npu
@@ -104,7 +104,7 @@ class Settings:
     pointwise: bool = True
     gemm_budget: int | float = 100
     gemm_confidence: float | None = 0.97
-    pointwise_budget: int | float = 40
+    pointwise_budget: int | float = 80
     npu: bool = True
     npu_budget: int | float | None = None
     time_budget: float | None = None

@@ -64,7 +64,7 @@ def measure_some(bench, clock, seconds, n=5):
         assert bench.measure(contender, math.inf).ok
 
 
-@pytest.mark.parametrize(("usual", "patience"), [(0.1, 3.0), (3.0, 12.0)])
+@pytest.mark.parametrize(("usual", "patience"), [(0.1, 10.0), (3.0, 30.0)])
 def test_a_compile_that_takes_far_too_long_counts_as_failed(clock, usual, patience):
     bench = make_bench()
     measure_some(bench, clock, usual)
