@@ -250,7 +250,7 @@ def compiles_slowly(config: Mapping[str, Any]) -> bool:
     Where K is not much above 1000, ptxas unrolls the whole loop, and with so short a
     step and so many accumulators a thread it takes three to ten seconds where others
     take half a second; a few of them are enough to keep all compilers busy. In none of
-    the recorded pools of 16-bit products is one of them the best; the nearest is 6 %
+    the recorded pools of 16-bit products is one of them the best; the nearest is 3 %
     slower.
 
     Parameters

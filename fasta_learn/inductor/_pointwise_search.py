@@ -136,7 +136,7 @@ class KernelSearch:
         n_budget = min(max(n_budget, n_first + 1), len(task.pool))
         search = ActiveConfigSearch(
             budget=n_budget,
-            n_initial=min(max(n_first + _FEWEST_BLIND, _N_FIRST), n_budget),
+            n_initial=first_sample(n_first, n_budget),
             init_configs=task.first,
             prior=task.prior,
             time_budget=settings.time_budget,
@@ -314,6 +314,24 @@ class KernelSearch:
             return self._finals[index]
         measurement = self._measured.get(index)
         return math.nan if measurement is None else measurement.duration
+
+
+def first_sample(n_known: int, n_budget: int) -> int:
+    """Return how many configs are measured before the model proposes.
+
+    Parameters
+    ----------
+    n_known : int
+        How many of them are given.
+    n_budget : int
+        How many are measured in all.
+
+    Returns
+    -------
+    int
+        With some that are drawn blind.
+    """
+    return min(max(n_known + _FEWEST_BLIND, _N_FIRST), n_budget)
 
 
 def make_clock(tuner: Any) -> Any:
